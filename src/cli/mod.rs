@@ -1,0 +1,3 @@
+//! (skeleton)
+/// Runs the program.
+pub fn main() -> std::process::ExitCode { std::process::ExitCode::SUCCESS }

@@ -1,0 +1,3 @@
+//! A scripted coding agent that misbehaves on demand.
+
+fn main() {}
