@@ -10,7 +10,6 @@ use crate::types::{Now, RunId, TaskId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Where ids and chance come from, so that the core stays deterministic.
 pub trait IdSource: Send {
@@ -79,7 +78,8 @@ pub struct Core {
     /// Nothing was claimable at the last look and nothing has changed since.
     pub(super) idle: bool,
     pub(super) finished: bool,
-    pub(super) since: Duration,
+    /// The tasks that an earlier loop left in flight are taken up.
+    pub(super) taken_up: bool,
 }
 
 impl Core {
@@ -108,7 +108,12 @@ impl Core {
 
     fn react(&mut self, now: Now, event: Event, out: &mut Out) {
         match event {
-            Event::TasksChanged { upserts, removed } => self.on_tasks_changed(upserts, removed),
+            Event::TasksChanged { upserts, removed } => {
+                self.on_tasks_changed(upserts, removed);
+                if !std::mem::replace(&mut self.taken_up, true) {
+                    self.take_up(now, out);
+                }
+            }
             Event::ClaimDecided { task, result } => self.on_claim_decided(now, &task, result, out),
             Event::LeasesChanged => {
                 self.conflicts.clear();

@@ -29,4 +29,4 @@ pub use event::{
 };
 pub use flight::CallStateName;
 pub use select::plan_order;
-pub use why::{RunRow, Standing, Why};
+pub use why::{Progress, RunRow, Standing, Why};

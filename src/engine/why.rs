@@ -235,12 +235,6 @@ impl Core {
         self.queue.keys().map(|id| (id.clone(), self.why(id, now))).collect()
     }
 
-    /// Completions of this loop.
-    #[must_use]
-    pub fn completed_in_this_loop(&self) -> u32 {
-        self.tally.completed
-    }
-
     /// The task that would be claimed next.
     #[must_use]
     pub fn next_task_id(&self) -> Option<TaskId> {
@@ -254,5 +248,72 @@ fn state_name(call: &Call) -> CallStateName {
         _ if call.stop.is_some_and(|s| s >= StopReason::BatchDecided) => CallStateName::Stopping,
         CallState::Running { .. } => CallStateName::Running,
         _ => CallStateName::Starting,
+    }
+}
+
+/// How far a loop is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Completions of this loop.
+    pub completed: u32,
+    /// Claims of this loop.
+    pub claims: u32,
+    /// Blockers since the last completion.
+    pub blockers: u32,
+    /// The marker files.
+    pub markers: super::event::Markers,
+    /// X and Y are 1.
+    pub parallelism_kill: bool,
+    /// Nothing more is claimed.
+    pub stopping: bool,
+}
+
+impl Core {
+    /// How far the loop is.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress {
+            completed: self.tally.completed,
+            claims: self.tally.claims,
+            blockers: self.tally.blockers,
+            markers: self.markers,
+            parallelism_kill: self.parallelism_killed(),
+            stopping: self.stop.is_some() || self.ending.is_some(),
+        }
+    }
+
+    /// Whether a task has a file or a fact.
+    #[must_use]
+    pub fn knows(&self, id: &TaskId) -> bool {
+        self.queue.contains_key(id) || self.flights.contains_key(id) || self.book.knows(id)
+    }
+
+    /// Whether a task is in flight.
+    #[must_use]
+    pub fn is_in_flight(&self, id: &TaskId) -> bool {
+        self.flights.contains_key(id)
+    }
+
+    /// Tasks completed by this loop and all before it.
+    #[must_use]
+    pub fn completed_ever(&self) -> u32 {
+        u32::try_from(self.book.completed_count()).unwrap_or(u32::MAX)
+    }
+
+    /// Blockers counted against a task.
+    #[must_use]
+    pub fn blockers_of(&self, id: &TaskId) -> u32 {
+        self.book.blockers_of(id)
+    }
+
+    /// The newest warnings, oldest first.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.book.warnings().map(str::to_owned).collect()
+    }
+
+    /// Every queued task, what would be claimed first comes first.
+    pub fn queue_order(&self) -> impl Iterator<Item = &crate::config::TaskSpec> {
+        self.order.iter().filter_map(|(_, id)| self.queue.get(id).map(std::convert::AsRef::as_ref))
     }
 }
