@@ -12,7 +12,10 @@ pub(crate) struct Alive {
 
 impl Alive {
     /// Registers in `folder` and appends the number of living agents, itself included, to `seen`.
-    #[expect(clippy::disallowed_methods, reason = "the agent's own registry, not flockd's state")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the agent's own registry, not flockd's state"
+    )]
     pub(crate) fn register(folder: &Path) -> Result<Self, Failure> {
         fs::create_dir_all(folder)?;
         let mut open = OpenOptions::new();
@@ -24,10 +27,14 @@ impl Alive {
             let path = entry?.path();
             if path.extension().is_some_and(|e| e == "alive") {
                 // A shared attempt fails only while the owner lives; counters do not disturb each other.
-                living += u32::from(matches!(File::open(&path)?.try_lock_shared(), Err(TryLockError::WouldBlock)));
+                living += u32::from(matches!(
+                    File::open(&path)?.try_lock_shared(),
+                    Err(TryLockError::WouldBlock)
+                ));
             }
         }
-        open.open(folder.join("seen"))?.write_all(format!("{living}\n").as_bytes())?;
+        open.open(folder.join("seen"))?
+            .write_all(format!("{living}\n").as_bytes())?;
         Ok(Self { _locked: own })
     }
 }

@@ -28,7 +28,9 @@ pub(crate) fn error_line(text: &str) {
 pub(crate) fn flood(stdout: u64, stderr: u64) -> io::Result<()> {
     let other = std::thread::spawn(move || pour(&mut io::stderr(), stderr));
     pour(&mut io::stdout().lock(), stdout)?;
-    other.join().map_err(|_| io::Error::other("the stderr thread panicked"))?
+    other
+        .join()
+        .map_err(|_| io::Error::other("the stderr thread panicked"))?
 }
 
 fn pour(to: &mut dyn Write, bytes: u64) -> io::Result<()> {

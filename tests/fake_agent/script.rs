@@ -39,7 +39,8 @@ impl Step {
     /// The word at `at` as a number.
     pub(crate) fn number(&self, at: usize) -> Result<i64, String> {
         let word = self.text(at)?;
-        word.parse().map_err(|_| format!("{}: {word:?} is not a number", self.name))
+        word.parse()
+            .map_err(|_| format!("{}: {word:?} is not a number", self.name))
     }
 
     /// The size after an option; 0 without it.
@@ -60,7 +61,9 @@ fn size(text: &str) -> Result<u64, String> {
             None => (text, 1),
         },
     };
-    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is not a size"))?;
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("{text:?} is not a size"))?;
     Ok(number * unit)
 }
 
@@ -88,29 +91,20 @@ pub(crate) fn from_prompt(prompt: &str) -> Result<Vec<Step>, String> {
 }
 
 fn split_words(line: &str) -> Result<Vec<String>, String> {
-    let mut words: Vec<String> = Vec::new();
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
     let mut quoted = false;
-    let mut in_word = false;
     for c in line.chars() {
         if c == '"' {
             quoted = !quoted;
-            if !in_word {
-                words.push(String::new());
-            }
-            in_word = true;
+            word.get_or_insert_default();
         } else if c.is_whitespace() && !quoted {
-            in_word = false;
+            words.extend(word.take());
         } else {
-            if !in_word {
-                words.push(String::new());
-            }
-            in_word = true;
-            words.extend(words.pop().map(|mut word| {
-                word.push(c);
-                word
-            }));
+            word.get_or_insert_default().push(c);
         }
     }
+    words.extend(word);
     if quoted {
         return Err(format!("a quote is not closed in {line:?}"));
     }

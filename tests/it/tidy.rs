@@ -37,7 +37,12 @@ fn assert_none(breaches: &[Breach]) {
         .iter()
         .map(|b| format!("{}:{}: {}", b.path, b.line, b.what))
         .collect();
-    assert!(list.is_empty(), "{} breach(es):\n{}", list.len(), list.join("\n"));
+    assert!(
+        list.is_empty(),
+        "{} breach(es):\n{}",
+        list.len(),
+        list.join("\n")
+    );
 }
 
 /// The Rust files below the given folders of the repository, sorted by path.
@@ -62,7 +67,10 @@ fn collect(folder: &Path, relative: &str, sources: &mut Vec<Source>) {
         if entry.file_type().unwrap().is_dir() {
             collect(&entry.path(), &path, sources);
         } else if name.ends_with(".rs") {
-            sources.push(Source::new(&path, &fs::read_to_string(entry.path()).unwrap()));
+            sources.push(Source::new(
+                &path,
+                &fs::read_to_string(entry.path()).unwrap(),
+            ));
         }
     }
 }

@@ -71,7 +71,11 @@ impl Sandbox {
 
     /// Runs git in the repository; panics when it fails.
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        let output = self.command(Path::new("git")).args(arguments).output().unwrap();
+        let output = self
+            .command(Path::new("git"))
+            .args(arguments)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "git {arguments:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }

@@ -10,7 +10,11 @@ const LINES_MAX: usize = 400;
 const FOLDERS: &[&str] = &["src", "tests", "benches"];
 
 /// Built from halves so that this file does not break its own rule.
-const BANNED_WORDS: &[&str] = &[concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
+const BANNED_WORDS: &[&str] = &[
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("TO", "DO"),
+];
 
 /// Token sequences that are not allowed, with the reason.
 const BANNED_CODE: &[(&[&str], &str)] = &[
@@ -18,17 +22,27 @@ const BANNED_CODE: &[(&[&str], &str)] = &[
     (&["unimplemented", "!"], "unfinished code"),
     (&["#", "[", "ignore"], "a test that never runs"),
     (&["#", "[", "allow"], "use #[expect(lint, reason = \"…\")]"),
-    (&["#", "!", "[", "allow"], "use #![expect(lint, reason = \"…\")]"),
+    (
+        &["#", "!", "[", "allow"],
+        "use #![expect(lint, reason = \"…\")]",
+    ),
 ];
 
 fn too_long(source: &Source) -> Option<Breach> {
     let lines = source.text.lines().count();
-    (lines > LINES_MAX).then(|| Breach::new(&source.path, lines, format!("at most {LINES_MAX} lines")))
+    (lines > LINES_MAX)
+        .then(|| Breach::new(&source.path, lines, format!("at most {LINES_MAX} lines")))
 }
 
 fn no_module_doc(source: &Source) -> Option<Breach> {
     let starts = source.text.starts_with("//! ");
-    (!starts).then(|| Breach::new(&source.path, 1, "the first line says what the module owns: `//! …`"))
+    (!starts).then(|| {
+        Breach::new(
+            &source.path,
+            1,
+            "the first line says what the module owns: `//! …`",
+        )
+    })
 }
 
 fn unfinished(source: &Source) -> Vec<Breach> {
@@ -59,7 +73,10 @@ fn tidy_files_are_at_most_400_lines() {
 
 #[test]
 fn tidy_every_file_says_what_it_owns() {
-    let breaches: Vec<Breach> = rust_sources(FOLDERS).iter().filter_map(no_module_doc).collect();
+    let breaches: Vec<Breach> = rust_sources(FOLDERS)
+        .iter()
+        .filter_map(no_module_doc)
+        .collect();
     assert_none(&breaches);
 }
 

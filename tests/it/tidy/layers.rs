@@ -22,21 +22,23 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("assist", &["gate", "stream", "config"]),
     (
         "engine",
-        &["config", "ledger", "lease", "budget", "git", "agent", "gate", "proc"],
+        &[
+            "config", "ledger", "lease", "budget", "git", "agent", "gate", "proc",
+        ],
     ),
     (
         "daemon",
         &[
-            "api", "engine", "ledger", "lease", "budget", "git", "agent", "gate", "runner", "config", "fsx", "proc",
-            "stream", "assist",
+            "api", "engine", "ledger", "lease", "budget", "git", "agent", "gate", "runner",
+            "config", "fsx", "proc", "stream", "assist",
         ],
     ),
     ("client", &["api"]),
     (
         "cli",
         &[
-            "api", "client", "daemon", "engine", "ledger", "lease", "budget", "git", "agent", "gate", "runner",
-            "config", "fsx", "proc", "stream", "assist",
+            "api", "client", "daemon", "engine", "ledger", "lease", "budget", "git", "agent",
+            "gate", "runner", "config", "fsx", "proc", "stream", "assist",
         ],
     ),
 ];
@@ -118,13 +120,21 @@ fn layer_breaches(sources: &[Source]) -> Vec<Breach> {
     for source in sources {
         let Some(from) = source.layer() else { continue };
         let Some(allowed) = table.get(from) else {
-            breaches.push(Breach::new(&source.path, 0, format!("layer `{from}` is not in the table")));
+            breaches.push(Breach::new(
+                &source.path,
+                0,
+                format!("layer `{from}` is not in the table"),
+            ));
             continue;
         };
         for arrow in arrows(source) {
             let to = arrow.to.as_str();
             if to != from && to != "types" && !allowed.contains(&to) {
-                breaches.push(Breach::new(&source.path, arrow.line, format!("{from} → {to} is not allowed")));
+                breaches.push(Breach::new(
+                    &source.path,
+                    arrow.line,
+                    format!("{from} → {to} is not allowed"),
+                ));
             }
         }
     }
@@ -156,21 +166,27 @@ fn cycle(arrows: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
         None
     }
     let mut done = BTreeSet::new();
-    arrows.keys().find_map(|from| walk(from, arrows, &mut Vec::new(), &mut done))
+    arrows
+        .keys()
+        .find_map(|from| walk(from, arrows, &mut Vec::new(), &mut done))
 }
 
 /// System-call crates named outside their layers. Tests may make temporary folders.
 fn system_breaches(sources: &[Source]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for source in sources {
-        if source.layer().is_some_and(|layer| SYSTEM_LAYERS.contains(&layer)) {
+        if source
+            .layer()
+            .is_some_and(|layer| SYSTEM_LAYERS.contains(&layer))
+        {
             continue;
         }
         for (at, token) in source.tokens.iter().enumerate() {
             let text = |i: usize| source.tokens.get(i).map_or("", |t| t.text.as_str());
             let names_crate = SYSTEM_CRATES.contains(&token.text.as_str())
                 && !matches!(text(at.wrapping_sub(1)), ":" | "." | "fn" | "let")
-                && (text(at + 1) == ":" && text(at + 2) == ":" || matches!(text(at.wrapping_sub(1)), "use" | "crate"));
+                && (text(at + 1) == ":" && text(at + 2) == ":"
+                    || matches!(text(at.wrapping_sub(1)), "use" | "crate"));
             let is_test_folder = token.in_tests && token.text == "tempfile";
             if names_crate && !is_test_folder {
                 let what = format!("only fsx and proc may name `{}`", token.text);
@@ -188,7 +204,10 @@ fn tidy_layers_have_only_the_arrows_of_the_table() {
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for source in &sources {
         if let Some(from) = source.layer() {
-            let to = arrows(source).into_iter().map(|a| a.to).filter(|to| to != from);
+            let to = arrows(source)
+                .into_iter()
+                .map(|a| a.to)
+                .filter(|to| to != from);
             graph.entry(from.to_owned()).or_default().extend(to);
         }
     }
@@ -199,7 +218,12 @@ fn tidy_layers_have_only_the_arrows_of_the_table() {
 fn tidy_the_table_of_layers_has_no_cycle() {
     let table = LAYERS
         .iter()
-        .map(|(from, to)| ((*from).to_owned(), to.iter().map(|&t| t.to_owned()).collect()))
+        .map(|(from, to)| {
+            (
+                (*from).to_owned(),
+                to.iter().map(|&t| t.to_owned()).collect(),
+            )
+        })
         .collect();
     assert_eq!(cycle(&table), None);
 }
@@ -215,18 +239,54 @@ fn tidy_a_forbidden_arrow_is_found() {
         let found = layer_breaches(&[Source::new(path, text)]);
         found.into_iter().map(|b| b.what).collect::<Vec<_>>()
     };
-    assert_eq!(check("src/ledger/a.rs", "use crate::fsx::read; use crate::types::TaskId;"), [""; 0]);
-    assert_eq!(check("src/ledger/a.rs", "use crate::engine::Core;"), ["ledger → engine is not allowed"]);
-    assert_eq!(check("src/ledger/a.rs", "fn f() { crate::git::x(); }"), ["ledger → git is not allowed"]);
     assert_eq!(
-        check("src/ledger/a.rs", "use crate::{fsx::{self, lock}, proc, types::{A, B}, git::C};"),
-        ["ledger → proc is not allowed", "ledger → git is not allowed"]
+        check(
+            "src/ledger/a.rs",
+            "use crate::fsx::read; use crate::types::TaskId;"
+        ),
+        [""; 0]
     );
-    assert_eq!(check("src/ledger/a.rs", "use super::super::git::x;"), ["ledger → git is not allowed"]);
-    assert_eq!(check("src/ledger/a.rs", "mod tests { use super::super::git; }"), [""; 0]);
-    assert_eq!(check("src/ledger/mod.rs", "use super::git::x;"), ["ledger → git is not allowed"]);
-    assert_eq!(check("src/ledger/a.rs", "// crate::git\nconst A: &str = \"crate::git\"; pub(crate) fn f() {}"), [""; 0]);
-    assert_eq!(check("src/misc.rs", ""), ["layer `misc` is not in the table"]);
+    assert_eq!(
+        check("src/ledger/a.rs", "use crate::engine::Core;"),
+        ["ledger → engine is not allowed"]
+    );
+    assert_eq!(
+        check("src/ledger/a.rs", "fn f() { crate::git::x(); }"),
+        ["ledger → git is not allowed"]
+    );
+    assert_eq!(
+        check(
+            "src/ledger/a.rs",
+            "use crate::{fsx::{self, lock}, proc, types::{A, B}, git::C};"
+        ),
+        [
+            "ledger → proc is not allowed",
+            "ledger → git is not allowed"
+        ]
+    );
+    assert_eq!(
+        check("src/ledger/a.rs", "use super::super::git::x;"),
+        ["ledger → git is not allowed"]
+    );
+    assert_eq!(
+        check("src/ledger/a.rs", "mod tests { use super::super::git; }"),
+        [""; 0]
+    );
+    assert_eq!(
+        check("src/ledger/mod.rs", "use super::git::x;"),
+        ["ledger → git is not allowed"]
+    );
+    assert_eq!(
+        check(
+            "src/ledger/a.rs",
+            "// crate::git\nconst A: &str = \"crate::git\"; pub(crate) fn f() {}"
+        ),
+        [""; 0]
+    );
+    assert_eq!(
+        check("src/misc.rs", ""),
+        ["layer `misc` is not in the table"]
+    );
 }
 
 #[test]
@@ -243,7 +303,16 @@ fn tidy_a_system_call_crate_outside_its_layer_is_found() {
     assert_eq!(count("src/main.rs", "use nix::unistd::Pid;"), 1);
     assert_eq!(count("src/cli/mod.rs", "fn f() { libc::getpid(); }"), 1);
     assert_eq!(count("src/engine/mod.rs", "use tempfile::tempdir;"), 1);
-    assert_eq!(count("src/engine/mod.rs", "mod tests { use tempfile::tempdir; use nix::libc; }"), 1);
+    assert_eq!(
+        count(
+            "src/engine/mod.rs",
+            "mod tests { use tempfile::tempdir; use nix::libc; }"
+        ),
+        1
+    );
     assert_eq!(count("src/fsx/mod.rs", "use nix::unistd::Pid;"), 0);
-    assert_eq!(count("src/cli/mod.rs", "let nix = 1; self.libc(); // nix::unistd"), 0);
+    assert_eq!(
+        count("src/cli/mod.rs", "let nix = 1; self.libc(); // nix::unistd"),
+        0
+    );
 }

@@ -30,7 +30,11 @@ fn broken_promises(path: &str, text: &str, tests: &BTreeSet<String>) -> Vec<Brea
             breaches.push(Breach::new(path, number + 1, "names no test in backticks"));
         }
         for name in names.into_iter().filter(|&name| !tests.contains(name)) {
-            breaches.push(Breach::new(path, number + 1, format!("no test is called `{name}`")));
+            breaches.push(Breach::new(
+                path,
+                number + 1,
+                format!("no test is called `{name}`"),
+            ));
         }
     }
     if !seen {
@@ -58,7 +62,12 @@ fn reasons(text: &str) -> BTreeMap<u32, String> {
 }
 
 /// Numbers with neither a test nor a reason, and reasons that a test has overtaken.
-fn number_breaches(path: &str, last: u32, tested: &BTreeSet<u32>, excused: &BTreeMap<u32, String>) -> Vec<Breach> {
+fn number_breaches(
+    path: &str,
+    last: u32,
+    tested: &BTreeSet<u32>,
+    excused: &BTreeMap<u32, String>,
+) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for number in 1..=last {
         let what = match (tested.contains(&number), excused.get(&number)) {
@@ -69,7 +78,11 @@ fn number_breaches(path: &str, last: u32, tested: &BTreeSet<u32>, excused: &BTre
         };
         breaches.push(Breach::new(path, 0, what));
     }
-    for number in excused.keys().chain(tested).filter(|&&n| n == 0 || n > last) {
+    for number in excused
+        .keys()
+        .chain(tested)
+        .filter(|&&n| n == 0 || n > last)
+    {
         breaches.push(Breach::new(path, 0, format!("there is no number {number}")));
     }
     breaches
@@ -85,13 +98,27 @@ fn fault_breaches(path: &str, text: &str, tests: &BTreeSet<String>) -> Vec<Breac
             continue;
         };
         seen.insert(fault);
-        let names: Vec<&str> = cells.get(2).unwrap_or(&"").split('`').skip(1).step_by(2).collect();
+        let names: Vec<&str> = cells
+            .get(2)
+            .unwrap_or(&"")
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .collect();
         if names.is_empty() && cells.get(3).is_none_or(|why| why.is_empty()) {
-            breaches.push(Breach::new(path, number + 1, format!("{fault} has no test and no reason")));
+            breaches.push(Breach::new(
+                path,
+                number + 1,
+                format!("{fault} has no test and no reason"),
+            ));
         }
         for name in names {
             if !tests.contains(name) {
-                breaches.push(Breach::new(path, number + 1, format!("no test is called `{name}`")));
+                breaches.push(Breach::new(
+                    path,
+                    number + 1,
+                    format!("no test is called `{name}`"),
+                ));
             }
         }
     }
@@ -111,7 +138,11 @@ fn tidy_decision_records_name_existing_tests() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if name.ends_with(".md") && name.starts_with(|c: char| c.is_ascii_digit()) {
             count += 1;
-            breaches.extend(broken_promises(&name, &fs::read_to_string(&path).unwrap(), &tests));
+            breaches.extend(broken_promises(
+                &name,
+                &fs::read_to_string(&path).unwrap(),
+                &tests,
+            ));
         }
     }
     assert!(count > 0, "no decision records");
@@ -122,7 +153,12 @@ fn tidy_decision_records_name_existing_tests() {
 fn tidy_every_behaviour_has_a_test_or_a_reason() {
     let text = fs::read_to_string(repository().join("docs/behaviours.md")).unwrap();
     let tested = numbers_of("behaviour", &test_names());
-    assert_none(&number_breaches("docs/behaviours.md", BEHAVIOUR_LAST, &tested, &reasons(&text)));
+    assert_none(&number_breaches(
+        "docs/behaviours.md",
+        BEHAVIOUR_LAST,
+        &tested,
+        &reasons(&text),
+    ));
 }
 
 #[test]
@@ -132,7 +168,11 @@ fn tidy_every_fault_has_a_row_with_a_test_or_a_reason() {
     let mut breaches = fault_breaches("docs/faults.md", &text, &tests);
     for name in tests.iter().filter(|name| name.starts_with("fault_")) {
         if !text.contains(&format!("`{name}`")) {
-            breaches.push(Breach::new("docs/faults.md", 0, format!("does not list `{name}`")));
+            breaches.push(Breach::new(
+                "docs/faults.md",
+                0,
+                format!("does not list `{name}`"),
+            ));
         }
     }
     assert_none(&breaches);
@@ -159,14 +199,19 @@ fn tidy_a_behaviour_without_test_or_reason_is_found() {
     };
     assert_eq!(whats("- 002: another way\n"), [""; 0]);
     assert_eq!(whats(""), ["2 has no test and no reason"]);
-    assert_eq!(whats("- 001: why\n- 002: why\n"), ["1 has a test: delete its line"]);
+    assert_eq!(
+        whats("- 001: why\n- 002: why\n"),
+        ["1 has a test: delete its line"]
+    );
     assert_eq!(whats("- 002: why\n- 003: why\n"), ["there is no number 3"]);
 }
 
 #[test]
 fn tidy_a_fault_without_row_test_or_reason_is_found() {
     let tests = BTreeSet::from(["fault_01_x".to_owned()]);
-    let rows: String = (2..=FAULT_LAST).map(|n| format!("| {n} | r | | why |\n")).collect();
+    let rows: String = (2..=FAULT_LAST)
+        .map(|n| format!("| {n} | r | | why |\n"))
+        .collect();
     let count = |first: &str| fault_breaches("x", &format!("{first}\n{rows}"), &tests).len();
     assert_eq!(count("| 1 | r | `fault_01_x` | |"), 0);
     assert_eq!(count("| 1 | r | `fault_01_y` | |"), 1);

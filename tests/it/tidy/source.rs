@@ -66,7 +66,11 @@ pub(super) fn blank(text: &str) -> String {
     while at < chars.len() {
         let end = literal_end(&chars, at);
         if end > at {
-            out.extend(chars[at..end].iter().map(|&c| if c == '\n' { '\n' } else { ' ' }));
+            out.extend(
+                chars[at..end]
+                    .iter()
+                    .map(|&c| if c == '\n' { '\n' } else { ' ' }),
+            );
             at = end;
         } else {
             out.push(chars[at]);
@@ -81,7 +85,9 @@ fn literal_end(chars: &[char], at: usize) -> usize {
     let get = |i: usize| chars.get(i).copied().unwrap_or('\0');
     let starts_word = at == 0 || !(get(at - 1).is_alphanumeric() || get(at - 1) == '_');
     match (get(at), get(at + 1)) {
-        ('/', '/') => (at..chars.len()).find(|&i| chars[i] == '\n').unwrap_or(chars.len()),
+        ('/', '/') => (at..chars.len())
+            .find(|&i| chars[i] == '\n')
+            .unwrap_or(chars.len()),
         ('/', '*') => block_comment_end(chars, at),
         ('"', _) => quoted_end(chars, at, '"'),
         ('b' | 'c', '"') if starts_word => quoted_end(chars, at + 1, '"'),
@@ -131,13 +137,22 @@ fn quoted_end(chars: &[char], open: usize, quote: char) -> usize {
 
 /// `start` is where the prefix begins, `hashes` where the first `#` or the quote is.
 fn raw_end(chars: &[char], start: usize, hashes: usize) -> usize {
-    let count = chars[hashes.min(chars.len())..].iter().take_while(|&&c| c == '#').count();
+    let count = chars[hashes.min(chars.len())..]
+        .iter()
+        .take_while(|&&c| c == '#')
+        .count();
     if chars.get(hashes + count) != Some(&'"') {
         return start; // A raw identifier, or just a name that starts with these letters.
     }
     let mut i = hashes + count + 1;
     while i < chars.len() {
-        let closes = chars[i] == '"' && chars[i + 1..].iter().take(count).filter(|&&c| c == '#').count() == count;
+        let closes = chars[i] == '"'
+            && chars[i + 1..]
+                .iter()
+                .take(count)
+                .filter(|&&c| c == '#')
+                .count()
+                == count;
         if closes {
             return i + 1 + count;
         }
@@ -164,7 +179,12 @@ fn tokens(path: &str, code: &str) -> Vec<Token> {
     let mut braces: Vec<Option<bool>> = Vec::new(); // Some(is tests) for a module's brace.
     for (number, line) in code.lines().enumerate() {
         for text in words(line) {
-            let previous = |back: usize| found.len().checked_sub(back).map_or("", |i| found[i].text.as_str());
+            let previous = |back: usize| {
+                found
+                    .len()
+                    .checked_sub(back)
+                    .map_or("", |i| found[i].text.as_str())
+            };
             if text == "{" {
                 let is_module = previous(2) == "mod";
                 braces.push(is_module.then(|| previous(1) == "tests"));
@@ -204,14 +224,24 @@ mod tests {
     #[test]
     fn tidy_comments_and_literals_are_no_code() {
         let code = "a /* b /* c */ d */ e \"f\\\"g\" r#\"h\"i\"# 'j' '\\'' b\"k\" &'l m // n\no";
-        let found: Vec<String> = tokens("src/x.rs", &blank(code)).into_iter().map(|t| t.text).collect();
+        let found: Vec<String> = tokens("src/x.rs", &blank(code))
+            .into_iter()
+            .map(|t| t.text)
+            .collect();
         assert_eq!(found, ["a", "e", "&", "'", "l", "m", "o"]);
     }
 
     #[test]
     fn tidy_inline_modules_are_deeper_and_tests_are_known() {
         let source = Source::new("src/a/b.rs", "one mod tests { two } three");
-        let of = |text: &str| source.tokens.iter().find(|t| t.text == text).unwrap().clone();
+        let of = |text: &str| {
+            source
+                .tokens
+                .iter()
+                .find(|t| t.text == text)
+                .unwrap()
+                .clone()
+        };
         assert_eq!((of("one").depth, of("one").in_tests), (2, false));
         assert_eq!((of("two").depth, of("two").in_tests), (3, true));
         assert_eq!((of("three").depth, of("three").in_tests), (2, false));
