@@ -61,10 +61,15 @@ mod tests {
         comes_back_request(&Request::Status, r#"{"op":"status"}"#);
         comes_back_request(&Request::Stop { now: true }, r#"{"op":"stop","now":true}"#);
         comes_back_request(
-            &Request::Why { task: TaskId::new("T-0001").unwrap() },
+            &Request::Why {
+                task: TaskId::new("T-0001").unwrap(),
+            },
             r#"{"op":"why","task":"T-0001"}"#,
         );
-        comes_back_request(&Request::Follow { since: 7 }, r#"{"op":"follow","since":7}"#);
+        comes_back_request(
+            &Request::Follow { since: 7 },
+            r#"{"op":"follow","since":7}"#,
+        );
     }
 
     #[test]
@@ -99,7 +104,10 @@ mod tests {
     #[test]
     fn a_line_is_bounded() {
         let long = vec![b' '; LINE_BYTES_MAX + 1];
-        assert!(matches!(decode::<Request>(&long), Err(LineError::TooLong { .. })));
+        assert!(matches!(
+            decode::<Request>(&long),
+            Err(LineError::TooLong { .. })
+        ));
         assert!(matches!(decode::<Request>(b"{"), Err(LineError::Json(_))));
     }
 }

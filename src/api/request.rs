@@ -144,12 +144,17 @@ impl Reply {
     /// A [`Reply::Error`].
     #[must_use]
     pub fn error(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self::Error { code, message: message.into() }
+        Self::Error {
+            code,
+            message: message.into(),
+        }
     }
 
     /// A [`Reply::Done`].
     #[must_use]
     pub fn done(message: impl Into<String>) -> Self {
-        Self::Done { message: message.into() }
+        Self::Done {
+            message: message.into(),
+        }
     }
 }

@@ -42,7 +42,11 @@ impl FsError {
     /// Wraps a system error.
     #[must_use]
     pub fn other(operation: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { operation, path: path.to_owned(), source }
+        Self::Io {
+            operation,
+            path: path.to_owned(),
+            source,
+        }
     }
 
     fn errno(&self) -> Option<i32> {
@@ -56,7 +60,11 @@ impl FsError {
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         use nix::errno::Errno;
-        self.errno().is_some_and(|e| [Errno::ENOSPC, Errno::EDQUOT].map(|n| n as i32).contains(&e))
+        self.errno().is_some_and(|e| {
+            [Errno::ENOSPC, Errno::EDQUOT]
+                .map(|n| n as i32)
+                .contains(&e)
+        })
     }
 
     /// The file system is mounted read-only.

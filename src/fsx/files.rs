@@ -1,5 +1,8 @@
 //! Plain operations on files and folders: private modes, close-on-exec, no symbolic links followed.
-#![expect(clippy::disallowed_methods, reason = "this module is the one that the ban sends people to")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this module is the one that the ban sends people to"
+)]
 
 use super::error::{Context, FsError};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -14,7 +17,11 @@ const NOFOLLOW: i32 = nix::fcntl::OFlag::O_NOFOLLOW.bits();
 /// # Errors
 /// [`FsError`] when one cannot be made or is not a folder.
 pub fn create_dir_all(path: &Path) -> Result<(), FsError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).context("create folder", path)
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .context("create folder", path)
 }
 
 /// Reads a whole file; none when it is not there.
@@ -91,7 +98,9 @@ pub fn set_private(path: &Path) -> Result<(), FsError> {
 /// # Errors
 /// [`FsError`]; after one the content may be lost although a later sync succeeds.
 pub fn sync_file(path: &Path) -> Result<(), FsError> {
-    File::open(path).and_then(|f| f.sync_all()).context("sync", path)
+    File::open(path)
+        .and_then(|f| f.sync_all())
+        .context("sync", path)
 }
 
 /// Brings a folder's names to the disk: without it a create or rename may be undone by a power cut.
@@ -99,7 +108,9 @@ pub fn sync_file(path: &Path) -> Result<(), FsError> {
 /// # Errors
 /// [`FsError`].
 pub fn sync_dir(path: &Path) -> Result<(), FsError> {
-    File::open(path).and_then(|f| f.sync_all()).context("sync folder", path)
+    File::open(path)
+        .and_then(|f| f.sync_all())
+        .context("sync folder", path)
 }
 
 /// Gives the blocks of a range back; the file keeps its size and reads zeros there.
@@ -127,5 +138,5 @@ pub fn truncate(file: &File, len: u64) -> Result<(), FsError> {
 /// [`FsError`].
 pub fn free_bytes(path: &Path) -> Result<u64, FsError> {
     let stat = nix::sys::statvfs::statvfs(path).context("look at the file system of", path)?;
-    Ok(u64::from(stat.blocks_available()).saturating_mul(stat.fragment_size()))
+    Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
 }

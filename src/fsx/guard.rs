@@ -39,15 +39,22 @@ pub fn refuse_symlink(path: &Path) -> Result<(), FsError> {
 /// # Errors
 /// [`FsError::Lockless`], or [`FsError::Io`] when the probe cannot be made.
 pub fn check_lockable(dir: &Path) -> Result<(), FsError> {
-    let FsType(magic) = statfs(dir).context("look at the file system of", dir)?.filesystem_type();
-    let network = NETWORK.iter().find(|(m, _)| *m == i64::from(magic));
+    let FsType(magic) = statfs(dir)
+        .context("look at the file system of", dir)?
+        .filesystem_type();
+    let network = NETWORK.iter().find(|(m, _)| *m == magic);
     if let Some((_, name)) = network
         && std::env::var(OVERRIDE).as_deref() != Ok("1")
     {
-        return Err(FsError::Lockless { path: dir.to_owned(), why: format!("{name}; {OVERRIDE}=1 overrides this") });
+        return Err(FsError::Lockless {
+            path: dir.to_owned(),
+            why: format!("{name}; {OVERRIDE}=1 overrides this"),
+        });
     }
     let probe = dir.join("lock.probe");
-    let Some(first) = Lock::try_exclusive(&probe)? else { return Ok(()) };
+    let Some(first) = Lock::try_exclusive(&probe)? else {
+        return Ok(());
+    };
     match Lock::try_exclusive(&probe)? {
         None => {
             drop(first);

@@ -2,7 +2,10 @@
 //!
 //! flock belongs to the open file description: two opens in one process exclude each other, and the
 //! kernel frees it when the last descriptor closes, however the process ends (P2).
-#![expect(clippy::disallowed_methods, reason = "this module is the one that the ban sends people to")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this module is the one that the ban sends people to"
+)]
 
 use super::error::{Context, FsError};
 use super::files::refused;
@@ -66,7 +69,10 @@ impl Lock {
                 Kind::Shared => fs2::FileExt::lock_shared(&file),
             }
             .context("lock", path)?;
-            let lock = Self { file, path: path.to_owned() };
+            let lock = Self {
+                file,
+                path: path.to_owned(),
+            };
             if lock.is_current() {
                 return Ok(lock);
             }
@@ -85,7 +91,10 @@ impl Lock {
                 Err(e) if e.raw_os_error() == Some(Errno::EWOULDBLOCK as i32) => return Ok(None),
                 Err(e) => return Err(FsError::other("lock", path, e)),
             }
-            let lock = Self { file, path: path.to_owned() };
+            let lock = Self {
+                file,
+                path: path.to_owned(),
+            };
             if lock.is_current() {
                 return Ok(Some(lock));
             }
@@ -119,7 +128,8 @@ impl Lock {
     pub fn write_text(&self, text: &str) -> Result<(), FsError> {
         let mut file = &self.file;
         file.rewind().context("write", &self.path)?;
-        file.write_all(text.as_bytes()).context("write", &self.path)?;
+        file.write_all(text.as_bytes())
+            .context("write", &self.path)?;
         let len = u64::try_from(text.len()).unwrap_or(u64::MAX);
         self.file.set_len(len).context("write", &self.path)
     }

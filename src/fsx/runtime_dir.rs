@@ -19,14 +19,23 @@ pub fn runtime_dir(state_dir: &Path) -> Result<PathBuf, FsError> {
     let uid = nix::unistd::geteuid().as_raw();
     let private = std::env::var_os("XDG_RUNTIME_DIR")
         .map(PathBuf::from)
-        .filter(|p| p.is_absolute() && p.symlink_metadata().is_ok_and(|m| m.is_dir() && m.uid() == uid));
+        .filter(|p| {
+            p.is_absolute()
+                && p.symlink_metadata()
+                    .is_ok_and(|m| m.is_dir() && m.uid() == uid)
+        });
     let dir = match private {
         Some(base) => base.join(format!("flockd-{hash}")),
         None => Path::new("/tmp").join(format!("flockd-{uid}-{hash}")),
     };
     create_dir_all(&dir)?;
     let meta = dir.symlink_metadata().context("look at", &dir)?;
-    let bad = |why: &str| Err(FsError::NotPrivate { path: dir.clone(), why: why.to_owned() });
+    let bad = |why: &str| {
+        Err(FsError::NotPrivate {
+            path: dir.clone(),
+            why: why.to_owned(),
+        })
+    };
     if !meta.is_dir() {
         return bad("is not a folder");
     }

@@ -59,7 +59,10 @@ impl Watch {
     pub fn new() -> Result<Self, FsError> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)
             .context("watch files under", Path::new("inotify"))?;
-        Ok(Self { inotify, dirs: HashMap::new() })
+        Ok(Self {
+            inotify,
+            dirs: HashMap::new(),
+        })
     }
 
     /// Watches one more folder; not those below it.
@@ -67,7 +70,10 @@ impl Watch {
     /// # Errors
     /// [`FsError`].
     pub fn add(&mut self, dir: &Path, mask: WatchMask) -> Result<(), FsError> {
-        let wd = self.inotify.add_watch(dir, mask.flags()).context("watch", dir)?;
+        let wd = self
+            .inotify
+            .add_watch(dir, mask.flags())
+            .context("watch", dir)?;
         self.dirs.insert(wd, dir.to_owned());
         Ok(())
     }
@@ -87,7 +93,9 @@ impl Watch {
                 })),
                 Err(Errno::EAGAIN) => return Ok(changes),
                 Err(Errno::EINTR) => {}
-                Err(errno) => return Err(FsError::other("watch", Path::new("inotify"), errno.into())),
+                Err(errno) => {
+                    return Err(FsError::other("watch", Path::new("inotify"), errno.into()));
+                }
             }
         }
     }
