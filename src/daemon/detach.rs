@@ -1,6 +1,8 @@
 //! `start --detach`: the same program again in the background, waited for until it answers.
 
 use crate::api::Request;
+use crate::proc::{ExitStatus, Reaped, reap};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,7 +14,7 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// Starts `argv` in the background and waits until its control socket answers or it ends.
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command's own output")]
-pub(super) fn detach(state_dir: &Path, argv: &[String]) -> ExitCode {
+pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> ExitCode {
     let log = state_dir.join("log").join("daemon.out");
     let opened = crate::fsx::create_dir_all(&state_dir.join("log")).and_then(|()| crate::fsx::open_output(&log));
     let file = match opened {
@@ -22,8 +24,8 @@ pub(super) fn detach(state_dir: &Path, argv: &[String]) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    let mut daemon = match crate::proc::spawn_detached(argv, file) {
-        Ok(daemon) => daemon,
+    let pid = match crate::proc::spawn_detached(argv, &file) {
+        Ok(pid) => pid,
         Err(error) => {
             eprintln!("flockd: the daemon cannot be started: {error}");
             return ExitCode::from(1);
@@ -31,11 +33,15 @@ pub(super) fn detach(state_dir: &Path, argv: &[String]) -> ExitCode {
     };
     let until = Instant::now() + READY_WITHIN;
     while Instant::now() < until {
-        if answers(state_dir, daemon.pid()) {
-            println!("flockd runs as pid {}; `flockd status` shows it, its output is in {}", daemon.pid(), log.display());
+        if answers(state_dir, pid) {
+            println!("flockd runs as pid {}; `flockd status` shows it, its output is in {}", pid, log.display());
             return ExitCode::SUCCESS;
         }
-        if let Some(code) = daemon.try_wait() {
+        if let Reaped::Ended { status, .. } = reap() {
+            let code = match status {
+                ExitStatus::Code(code) => u8::try_from(code).unwrap_or(1),
+                ExitStatus::Signal(_) => 1,
+            };
             // It ended at once: its own words say why, and a short loop is no failure.
             let said = std::fs::read_to_string(&log).unwrap_or_default();
             let tail: Vec<&str> = said.lines().rev().take(20).collect();
@@ -46,7 +52,7 @@ pub(super) fn detach(state_dir: &Path, argv: &[String]) -> ExitCode {
         }
         std::thread::sleep(ASK_EVERY);
     }
-    eprintln!("flockd: pid {} does not answer within {} s; see {}", daemon.pid(), READY_WITHIN.as_secs(), log.display());
+    eprintln!("flockd: pid {} does not answer within {} s; see {}", pid, READY_WITHIN.as_secs(), log.display());
     ExitCode::from(1)
 }
 

@@ -185,3 +185,29 @@ fn run_report(row: &RunRow) -> RunReport {
         slots: Vec::new(),
     }
 }
+
+/// The end of a loop for people: what completed, where it is, what to type next.
+pub(super) fn summary(core: &Core, now: Now) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (task, branches) in core.completed_here() {
+        lines.push(format!("completed {task}: {}", branches.join(", ")));
+    }
+    let mut wait_for_people = false;
+    for (task, why) in core.standings(now) {
+        match why.standing {
+            Standing::Completed | Standing::Cancelled | Standing::Unknown => {}
+            _ => {
+                wait_for_people |= why.waits_for == Some(crate::types::WaitFor::Human);
+                lines.push(format!("{} {task}: {}", status_of(why.standing), why.detail));
+            }
+        }
+    }
+    let first = core.completed_here().next().and_then(|(_, branches)| branches.first());
+    if let Some(branch) = first {
+        lines.push(format!("next: `git log -p {branch}` shows a result, `git merge {branch}` takes it"));
+    }
+    if wait_for_people {
+        lines.push("next: `flockd why TASK` says what a task waits for".to_owned());
+    }
+    lines
+}

@@ -34,7 +34,7 @@ pub struct StartRequest {
     /// Print the order of claims and start nothing.
     pub dry_run: bool,
     /// This command line without `--detach`, to go on in the background; none: foreground.
-    pub detach_argv: Option<Vec<String>>,
+    pub detach_argv: Option<Vec<std::ffi::OsString>>,
 }
 
 /// Runs the loop to its end; the exit code is that of design §7.
@@ -45,13 +45,11 @@ pub fn start(request: StartRequest) -> ExitCode {
         eprintln!("flockd: a run ({}) must not start a loop of its own: refused", outer.to_string_lossy());
         return ExitCode::from(4);
     }
-    if request.dry_run {
-        return dry_run(&request);
-    }
     if let Some(argv) = &request.detach_argv {
         return super::detach::detach(&request.config.state_dir, argv);
     }
-    match run(request) {
+    let ended = if request.dry_run { dry_run(&request).map(|()| 0) } else { run(request) };
+    match ended {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("flockd: {error:#}");
@@ -62,9 +60,9 @@ pub fn start(request: StartRequest) -> ExitCode {
 }
 
 #[expect(clippy::print_stdout, reason = "a command's own output")]
-fn dry_run(request: &StartRequest) -> ExitCode {
-    let scan = crate::config::task_dir::scan(&request.config.task_dir);
-    let state = crate::ledger::replay(&request.config.state_dir).unwrap_or_default();
+fn dry_run(request: &StartRequest) -> anyhow::Result<()> {
+    let scan = crate::config::scan_tasks(&request.config.task_dir)?;
+    let state = crate::ledger::replay(&request.config.state_dir)?;
     let (planned, left) = plan_order(&scan.tasks, &|id| state.is_completed(id));
     for id in &planned {
         println!("would claim {id}");
@@ -73,9 +71,9 @@ fn dry_run(request: &StartRequest) -> ExitCode {
         println!("would wait {id}: it comes after a task that is not completed");
     }
     for bad in &scan.malformed {
-        println!("malformed {}: {}", bad.path.display(), bad.error);
+        println!("malformed {bad}");
     }
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 fn run(request: StartRequest) -> anyhow::Result<u8> {
@@ -160,7 +158,7 @@ fn assemble(config: &Arc<Config>, repo: Arc<Repo>, ledger: Ledger, state: Ledger
         tokens: std::collections::HashMap::new(),
     };
     let listener = socket::bind(state_dir, &runtime_dir)?;
-    let watcher = Watcher::new(state_dir, &config.task_dir, inputs.clone())?;
+    let watcher = Watcher::new(Arc::clone(config), inputs.clone())?;
     let server = Arc::new(Server { state_dir: state_dir.clone(), ledger: handle, inputs: inputs.clone() });
     super::signals::listen(inputs)?;
     Ok(Parts { looper, effector, watcher, server, listener, rx, work_rx, progress, open, slots, config: Arc::clone(config) })
@@ -208,7 +206,7 @@ impl Parts {
         let closed = self.looper.ledger.close();
         let finish = ended.map_err(anyhow::Error::msg)?;
         closed?;
-        self.progress.summary(&finish, &super::report::summary(&self.looper.core));
+        self.progress.summary(&finish, &super::report::summary(&self.looper.core, self.looper.clock.now()));
         Ok(finish)
     }
 }

@@ -1,7 +1,7 @@
 //! Turns changes of files into events: task files, marker files, leases. By inotify, never by polling.
 
 use super::looper::Input;
-use crate::config::task_dir;
+use crate::config::{Config, misfit, scan_tasks};
 use crate::engine::{Event, Markers};
 use crate::fsx::FsError;
 use crate::fsx::watch::{Change, Watch, WatchMask};
@@ -9,6 +9,7 @@ use crate::types::TaskId;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
@@ -23,26 +24,23 @@ pub(crate) const PARALLELISM_KILL: &str = "PARALLELISM_KILL";
 pub(super) struct Watcher {
     watch: Watch,
     state_dir: PathBuf,
-    task_dir: PathBuf,
+    config: Arc<Config>,
     known: BTreeSet<TaskId>,
     inputs: mpsc::UnboundedSender<Input>,
 }
 
 impl Watcher {
     /// Starts watching, then reads everything once: a change in between is seen twice, never missed.
-    pub(super) fn new(
-        state_dir: &Path,
-        task_dir: &Path,
-        inputs: mpsc::UnboundedSender<Input>,
-    ) -> Result<Self, FsError> {
+    pub(super) fn new(config: Arc<Config>, inputs: mpsc::UnboundedSender<Input>) -> Result<Self, FsError> {
+        let state_dir = config.state_dir.clone();
         let mut watch = Watch::new()?;
-        watch.add(state_dir, WatchMask::Entries)?;
+        watch.add(&state_dir, WatchMask::Entries)?;
         watch.add(&state_dir.join("leases"), WatchMask::Closes)?;
-        watch.add(task_dir, WatchMask::Entries)?;
+        watch.add(&config.task_dir, WatchMask::Entries)?;
         Ok(Self {
             watch,
-            state_dir: state_dir.to_owned(),
-            task_dir: task_dir.to_owned(),
+            state_dir,
+            config,
             known: BTreeSet::new(),
             inputs,
         })
@@ -85,7 +83,7 @@ impl Watcher {
         };
         let markers = [ESTOP, PAUSED, PARALLELISM_KILL].iter().any(|m| named(m));
         let leases = named("leases.json") || in_dir(&self.state_dir.join("leases"));
-        let tasks = in_dir(&self.task_dir);
+        let tasks = in_dir(&self.config.task_dir);
         let mut inputs = Vec::new();
         if markers {
             inputs.push(self.read_markers());
@@ -111,19 +109,29 @@ impl Watcher {
         Input::Event(Event::Markers(markers))
     }
 
+    /// A task that asks for a stage or an agent that is not configured is as malformed as one with a typo.
     fn read_tasks(&mut self) -> [Input; 2] {
-        let scan = task_dir::scan(&self.task_dir);
-        let found: BTreeSet<TaskId> = scan.tasks.iter().map(|t| t.id.clone()).collect();
+        let folder = &self.config.task_dir;
+        let (mut tasks, mut malformed) = (Vec::new(), Vec::new());
+        match scan_tasks(folder) {
+            Ok(scan) => {
+                malformed = scan.malformed;
+                for task in scan.tasks {
+                    match misfit(&task, &self.config, folder) {
+                        Some(error) => malformed.push(error),
+                        None => tasks.push(task),
+                    }
+                }
+            }
+            Err(error) => tracing::error!(folder = %folder.display(), %error, "the task folder cannot be read"),
+        }
+        let found: BTreeSet<TaskId> = tasks.iter().map(|t| t.id.clone()).collect();
         let removed = self.known.difference(&found).cloned().collect();
         self.known = found;
-        let malformed = scan
-            .malformed
-            .iter()
-            .map(|m| (m.path.clone(), m.error.to_string()))
-            .collect();
+        let malformed = malformed.into_iter().map(|e| (e.file.clone(), e.to_string())).collect();
         [
             Input::Malformed(malformed),
-            Input::Event(Event::TasksChanged { upserts: scan.tasks, removed }),
+            Input::Event(Event::TasksChanged { upserts: tasks, removed }),
         ]
     }
 }

@@ -69,6 +69,8 @@ pub struct Core {
     pub(super) attempted: BTreeMap<TaskId, u32>,
     pub(super) came_deferred: BTreeSet<TaskId>,
     pub(super) tally: Tally,
+    /// What this loop completed, and on which branches.
+    pub(super) done: Vec<(TaskId, Vec<String>)>,
     pub(super) markers: Markers,
     pub(super) stop: Option<(StopLevel, StopSource)>,
     /// A guard, a limit or a fault: nothing more is claimed, what is in flight goes on.

@@ -279,6 +279,7 @@ impl Core {
         self.tally.completed += 1;
         self.tally.blockers = 0;
         out.push(Effect::Say(format!("{id} completed on {}", branches.join(", "))));
+        self.done.push((id.clone(), branches.clone()));
         self.record(now, out, Some(id), None, FactBody::TaskCompleted { branches, changed_files });
     }
 

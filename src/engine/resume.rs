@@ -32,6 +32,7 @@ impl Core {
             attempted: BTreeMap::new(),
             came_deferred: BTreeSet::new(),
             tally: Tally::default(),
+            done: Vec::new(),
             markers: Markers::default(),
             stop: None,
             ending: None,

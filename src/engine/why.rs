@@ -282,6 +282,11 @@ impl Core {
         }
     }
 
+    /// What this loop completed, in order, and on which branches.
+    pub fn completed_here(&self) -> impl Iterator<Item = (&TaskId, &Vec<String>)> {
+        self.done.iter().map(|(task, branches)| (task, branches))
+    }
+
     /// Whether a task has a file or a fact.
     #[must_use]
     pub fn knows(&self, id: &TaskId) -> bool {
