@@ -1,0 +1,1 @@
+//! Recorded outputs of real agents, replayed. `make conformance` names the folder.
