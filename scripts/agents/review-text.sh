@@ -4,14 +4,15 @@ set -eu
 export LC_ALL=C
 . "$(dirname "$0")/changed.sh"
 
-cr=$(printf '\r')
 findings=$(changed | while IFS= read -r path; do
     [ -f "$path" ] && [ ! -L "$path" ] || continue
     # Binary files are not text: grep -I takes them as if they matched nothing.
-    grep -Iq '' "$path" || [ ! -s "$path" ] || continue
-    grep -nE '^(<<<<<<<|>>>>>>>)( |$)' "$path" | sed "s|^|$path:|;s|\$| (conflict marker)|" || true
-    grep -n '[[:blank:]]$' "$path" | cut -d: -f1 | sed "s|^|$path:|;s|\$|: trailing blanks|" || true
-    grep -n "$cr" "$path" | cut -d: -f1 | sed "s|^|$path:|;s|\$|: carriage return|" || true
+    grep -Iq '' "$path" || continue
+    awk '
+        /^(<<<<<<<|>>>>>>>)( |$)/ { print FILENAME ":" FNR ": conflict marker" }
+        /[ \t]$/ { print FILENAME ":" FNR ": trailing blanks" }
+        /\r/ { print FILENAME ":" FNR ": carriage return" }
+    ' "./$path"
     if [ -s "$path" ] && [ -n "$(tail -c 1 "$path")" ]; then
         echo "$path: no newline at the end"
     fi
