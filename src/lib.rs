@@ -9,7 +9,8 @@ pub mod budget;
 pub mod cli;
 pub mod client;
 pub mod config;
-pub mod daemon;
+// daemon off
+
 pub mod engine;
 pub mod fsx;
 pub mod gate;

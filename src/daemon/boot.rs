@@ -31,7 +31,15 @@ pub(super) enum BootError {
 pub struct DaemonLock(#[expect(dead_code, reason = "held for its drop")] Lock);
 
 /// Folders under the state directory.
-const FOLDERS: [&str; 7] = ["ledger", "ledger/inbox", "leases", "slots", "runs", "log", "worktrees"];
+const FOLDERS: [&str; 7] = [
+    "ledger",
+    "ledger/inbox",
+    "leases",
+    "slots",
+    "runs",
+    "log",
+    "worktrees",
+];
 
 /// Makes the state directory ready and takes its lock.
 pub(super) fn prepare(state_dir: &Path, worktree_dir: &Path) -> Result<DaemonLock, BootError> {
@@ -65,7 +73,10 @@ fn take(state_dir: &Path) -> Result<DaemonLock, BootError> {
         }
         None => Err(BootError::Running {
             state_dir: state_dir.display().to_string(),
-            holder: std::fs::read_to_string(&path).unwrap_or_default().trim().to_owned(),
+            holder: std::fs::read_to_string(&path)
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
         }),
     }
 }
@@ -78,7 +89,12 @@ pub fn running_daemon(state_dir: &Path) -> Option<String> {
         return None;
     }
     match Lock::try_shared(&path) {
-        Ok(None) => Some(std::fs::read_to_string(&path).unwrap_or_default().trim().to_owned()),
+        Ok(None) => Some(
+            std::fs::read_to_string(&path)
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        ),
         _ => None,
     }
 }

@@ -28,16 +28,31 @@ impl Claims {
         holder: Holder,
         inputs: mpsc::UnboundedSender<Input>,
     ) -> Self {
-        Self { manager, repo, base, holder, holds: Arc::default(), inputs }
+        Self {
+            manager,
+            repo,
+            base,
+            holder,
+            holds: Arc::default(),
+            inputs,
+        }
     }
 
     /// Claims in the background; answers with [`Event::ClaimDecided`].
-    pub(super) fn claim(self: &Arc<Self>, task: Arc<TaskSpec>, previous: Option<(LeaseId, u64)>, base: Option<String>) {
+    pub(super) fn claim(
+        self: &Arc<Self>,
+        task: Arc<TaskSpec>,
+        previous: Option<(LeaseId, u64)>,
+        base: Option<String>,
+    ) {
         let this = Arc::clone(self);
         tokio::task::spawn_blocking(move || {
             let id = task.id.clone();
             let result = this.decide(&task, previous, base);
-            drop(this.inputs.send(Input::Event(Event::ClaimDecided { task: id, result })));
+            drop(
+                this.inputs
+                    .send(Input::Event(Event::ClaimDecided { task: id, result })),
+            );
         });
     }
 
@@ -50,14 +65,22 @@ impl Claims {
         let base = match base {
             Some(base) => base,
             None => self.repo.resolve(&self.base).map_err(|e| {
-                ClaimRefusal::Failed(EdgeError { systemic: e.is_systemic(), detail: format!("base {:?}: {e}", self.base) })
+                ClaimRefusal::Failed(EdgeError {
+                    systemic: e.is_systemic(),
+                    detail: format!("base {:?}: {e}", self.base),
+                })
             })?,
         };
         if let Some((lease_id, epoch)) = previous
             && let Ok(hold) = self.manager.adopt(&lease_id, epoch)
         {
             self.keep(lease_id.clone(), hold);
-            return Ok(Granted { lease_id, epoch, base, reclaimed: Vec::new() });
+            return Ok(Granted {
+                lease_id,
+                epoch,
+                base,
+                reclaimed: Vec::new(),
+            });
         }
         let claimed = self.claim_paths(task).map_err(refusal)?;
         let (lease_id, epoch) = (claimed.lease.lease_id.clone(), claimed.lease.epoch);
@@ -67,7 +90,12 @@ impl Claims {
             .map(|r| (r.lease_id.clone(), r.epoch, r.task_id.to_string()))
             .collect();
         self.keep(lease_id.clone(), claimed.held);
-        Ok(Granted { lease_id, epoch, base, reclaimed })
+        Ok(Granted {
+            lease_id,
+            epoch,
+            base,
+            reclaimed,
+        })
     }
 
     fn claim_paths(&self, task: &TaskSpec) -> Result<Claimed, LeaseError> {
@@ -81,7 +109,10 @@ impl Claims {
     }
 
     fn keep(&self, id: LeaseId, hold: LeaseHold) {
-        self.holds.lock().unwrap_or_else(PoisonError::into_inner).insert(id, hold);
+        self.holds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, hold);
     }
 
     /// Gives a lease back in the background. A failure leaves a lease without a living holder, which
@@ -89,7 +120,11 @@ impl Claims {
     pub(super) fn release(self: &Arc<Self>, id: LeaseId, epoch: u64) {
         let this = Arc::clone(self);
         tokio::task::spawn_blocking(move || {
-            let hold = this.holds.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            let hold = this
+                .holds
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&id);
             if let Err(error) = this.manager.release(&id, epoch) {
                 tracing::warn!(lease = %id, %error, "a lease could not be given back");
             }
@@ -105,7 +140,9 @@ fn refusal(error: LeaseError) -> ClaimRefusal {
             task: task.to_string(),
             path: path.to_string(),
         }),
-        other => ClaimRefusal::Failed(EdgeError { systemic: true, detail: format!("leases: {other}") }),
+        other => ClaimRefusal::Failed(EdgeError {
+            systemic: true,
+            detail: format!("leases: {other}"),
+        }),
     }
 }
-

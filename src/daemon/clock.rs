@@ -12,11 +12,16 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn new() -> Self {
-        Self { start: Instant::now() }
+        Self {
+            start: Instant::now(),
+        }
     }
 
     pub(super) fn now(&self) -> Now {
-        Now { wall: wall(), mono: self.start.elapsed() }
+        Now {
+            wall: wall(),
+            mono: self.start.elapsed(),
+        }
     }
 
     /// The instant that a monotonic reading of this clock means.
@@ -27,7 +32,9 @@ impl Clock {
 
 /// The wall clock, as a label.
 pub(super) fn wall() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
@@ -42,11 +49,16 @@ impl IdSource for Ulids {
     }
 
     fn token(&mut self) -> String {
-        format!("{:020x}{:020x}", ulid::Ulid::generate().random(), ulid::Ulid::generate().random())
+        format!(
+            "{:020x}{:020x}",
+            ulid::Ulid::generate().random(),
+            ulid::Ulid::generate().random()
+        )
     }
 
     fn jitter(&mut self) -> f64 {
-        let bits = u32::try_from(ulid::Ulid::generate().random() & u128::from(u32::MAX)).unwrap_or(0);
+        let bits =
+            u32::try_from(ulid::Ulid::generate().random() & u128::from(u32::MAX)).unwrap_or(0);
         f64::from(bits) / (f64::from(u32::MAX) + 1.0)
     }
 }

@@ -13,10 +13,15 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// Starts `argv` in the background and waits until its control socket answers or it ends.
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command's own output")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command's own output"
+)]
 pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> ExitCode {
     let log = state_dir.join("log").join("daemon.out");
-    let opened = crate::fsx::create_dir_all(&state_dir.join("log")).and_then(|()| crate::fsx::open_output(&log));
+    let opened = crate::fsx::create_dir_all(&state_dir.join("log"))
+        .and_then(|()| crate::fsx::open_output(&log));
     let file = match opened {
         Ok(file) => file,
         Err(error) => {
@@ -34,7 +39,11 @@ pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> ExitCode {
     let until = Instant::now() + READY_WITHIN;
     while Instant::now() < until {
         if answers(state_dir, pid) {
-            println!("flockd runs as pid {}; `flockd status` shows it, its output is in {}", pid, log.display());
+            println!(
+                "flockd runs as pid {}; `flockd status` shows it, its output is in {}",
+                pid,
+                log.display()
+            );
             return ExitCode::SUCCESS;
         }
         if let Reaped::Ended { status, .. } = reap() {
@@ -52,7 +61,12 @@ pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> ExitCode {
         }
         std::thread::sleep(ASK_EVERY);
     }
-    eprintln!("flockd: pid {} does not answer within {} s; see {}", pid, READY_WITHIN.as_secs(), log.display());
+    eprintln!(
+        "flockd: pid {} does not answer within {} s; see {}",
+        pid,
+        READY_WITHIN.as_secs(),
+        log.display()
+    );
     ExitCode::from(1)
 }
 
@@ -62,6 +76,8 @@ fn answers(state_dir: &Path, pid: u32) -> bool {
         protocol: crate::api::PROTOCOL_VERSION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let Ok(mut client) = crate::client::connect(state_dir) else { return false };
+    let Ok(mut client) = crate::client::connect(state_dir) else {
+        return false;
+    };
     matches!(client.request(&hello), Ok(crate::api::Reply::Hello { pid: theirs, .. }) if theirs == pid)
 }

@@ -22,15 +22,23 @@ use tokio::task::AbortHandle;
 /// One event's effects, or a reply, in the order in which the core produced them.
 pub(super) enum Work {
     /// Effects that wait for the facts of the same event.
-    Effects { durable: Option<Pending>, effects: Vec<Effect> },
+    Effects {
+        durable: Option<Pending>,
+        effects: Vec<Effect>,
+    },
     /// An answer that must not overtake the facts it tells of.
-    Answer { to: oneshot::Sender<Reply>, reply: Reply },
+    Answer {
+        to: oneshot::Sender<Reply>,
+        reply: Reply,
+    },
 }
 
 /// A call's place in the queue for permits, or its permits.
 enum Place {
     Queued(AbortHandle),
-    Granted(#[expect(dead_code, reason = "held for its drop, which gives the permits back")] Permit),
+    Granted(
+        #[expect(dead_code, reason = "held for its drop, which gives the permits back")] Permit,
+    ),
 }
 
 type Places = Arc<Mutex<HashMap<RunId, Place>>>;
@@ -49,7 +57,10 @@ pub(super) struct Effector {
 }
 
 impl Effector {
-    #[expect(clippy::too_many_arguments, reason = "one constructor of a composition, called once")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one constructor of a composition, called once"
+    )]
     pub(super) fn new(
         clock: Clock,
         semaphore: BoundedSemaphore,
@@ -113,24 +124,44 @@ impl Effector {
 
     fn carry_out(&self, effect: Effect) -> Option<Finish> {
         match effect {
-            Effect::Record(_) => debug_assert!(false, "facts are taken out before effects are queued"),
-            Effect::Claim { task, previous, base } => self.claims.claim(task, previous, base),
+            Effect::Record(_) => {
+                debug_assert!(false, "facts are taken out before effects are queued")
+            }
+            Effect::Claim {
+                task,
+                previous,
+                base,
+            } => self.claims.claim(task, previous, base),
             Effect::Release { lease_id, epoch } => self.claims.release(lease_id, epoch),
-            Effect::PrepareWorktree { task, worker, base, reuse } => {
+            Effect::PrepareWorktree {
+                task,
+                worker,
+                base,
+                reuse,
+            } => {
                 self.worktrees.prepare(task, worker, base, reuse);
             }
             Effect::AcquireSlot { run, slots } => self.acquire(run, slots),
             Effect::ForgetSlot { run } => drop(self.forget(&run)),
             Effect::Launch(plan) => self.launcher.launch(*plan),
             Effect::StopRun { run, kill } => {
-                self.pool.stop(&run, if kill { StopHow::Kill } else { StopHow::Term });
+                self.pool
+                    .stop(&run, if kill { StopHow::Kill } else { StopHow::Term });
             }
             Effect::Settle { run } => {
                 self.pool.settled(&run);
                 drop(self.forget(&run));
             }
-            Effect::Capture { task, worker, base, worktree, run, passed } => {
-                self.worktrees.capture(task, worker, base, worktree, run, passed);
+            Effect::Capture {
+                task,
+                worker,
+                base,
+                worktree,
+                run,
+                passed,
+            } => {
+                self.worktrees
+                    .capture(task, worker, base, worktree, run, passed);
             }
             Effect::SetTimer { at, key } => {
                 let (inputs, instant) = (self.inputs.clone(), self.clock.instant(at));
@@ -146,12 +177,18 @@ impl Effector {
     }
 
     fn acquire(&self, run: RunId, slots: u32) {
-        let (semaphore, places, inputs) = (self.semaphore.clone(), Arc::clone(&self.places), self.inputs.clone());
+        let (semaphore, places, inputs) = (
+            self.semaphore.clone(),
+            Arc::clone(&self.places),
+            self.inputs.clone(),
+        );
         // The map is locked over the spawn, so that the task finds its place even if it wins at once.
         let mut map = self.lock();
         let key = run.clone();
         let task = tokio::spawn(async move {
-            let Ok(permit) = semaphore.acquire(slots, None).await else { return };
+            let Ok(permit) = semaphore.acquire(slots, None).await else {
+                return;
+            };
             let mut map = places.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(place @ Place::Queued(_)) = map.get_mut(&run) {
                 *place = Place::Granted(permit);

@@ -28,14 +28,22 @@ pub(super) enum FactError {
 
 /// Parses a client's facts: all or none.
 pub(super) fn parse(facts: &[Value]) -> Result<Vec<NewFact>, FactError> {
-    facts.iter().enumerate().map(|(index, value)| parse_one(index, value)).collect()
+    facts
+        .iter()
+        .enumerate()
+        .map(|(index, value)| parse_one(index, value))
+        .collect()
 }
 
 fn parse_one(index: usize, value: &Value) -> Result<NewFact, FactError> {
     let shape = |detail: String| FactError::Shape { index, detail };
-    let object = value.as_object().ok_or_else(|| shape("not an object".to_owned()))?;
+    let object = value
+        .as_object()
+        .ok_or_else(|| shape("not an object".to_owned()))?;
     let field = |name: &str| object.get(name).filter(|v| !v.is_null()).cloned();
-    let kind = field("kind").and_then(|k| k.as_str().map(str::to_owned)).ok_or_else(|| shape("no kind".to_owned()))?;
+    let kind = field("kind")
+        .and_then(|k| k.as_str().map(str::to_owned))
+        .ok_or_else(|| shape("no kind".to_owned()))?;
     let data = field("data").unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     let body: FactBody = serde_json::from_value(serde_json::json!({ "kind": kind, "data": data }))
         .map_err(|e| shape(e.to_string()))?;
@@ -43,13 +51,26 @@ fn parse_one(index: usize, value: &Value) -> Result<NewFact, FactError> {
         return Err(FactError::Kind { index, kind });
     }
     let parse = |name: &str| field(name).and_then(|v| v.as_str().map(str::to_owned));
-    let task = parse("task").map(|t| t.parse()).transpose().map_err(|e| shape(format!("task: {e}")))?;
-    let run = parse("run").map(|r| r.parse()).transpose().map_err(|e| shape(format!("run: {e}")))?;
+    let task = parse("task")
+        .map(|t| t.parse())
+        .transpose()
+        .map_err(|e| shape(format!("task: {e}")))?;
+    let run = parse("run")
+        .map(|r| r.parse())
+        .transpose()
+        .map_err(|e| shape(format!("run: {e}")))?;
     let at = match parse("at") {
-        Some(text) => text.parse().map_err(|_| shape(format!("at: {text:?} is not a timestamp")))?,
+        Some(text) => text
+            .parse()
+            .map_err(|_| shape(format!("at: {text:?} is not a timestamp")))?,
         None => wall(),
     };
-    Ok(NewFact { at, task, run, body })
+    Ok(NewFact {
+        at,
+        task,
+        run,
+        body,
+    })
 }
 
 fn may_come_from_outside(body: &FactBody) -> bool {

@@ -2,7 +2,9 @@
 
 use super::clock::wall;
 use super::looper::Input;
-use crate::agent::{AgentPlan, RunIdentity, Stdin, child_env, plan_role, plan_shell, render, verdict_of};
+use crate::agent::{
+    AgentPlan, RunIdentity, Stdin, child_env, plan_role, plan_shell, render, verdict_of,
+};
 use crate::config::Config;
 use crate::engine::{Event, RunEnd, RunPlan};
 use crate::fsx::FsError;
@@ -45,8 +47,16 @@ impl LaunchError {
 }
 
 impl Launcher {
-    pub(super) fn new(config: Arc<Config>, pool: Arc<Pool>, inputs: mpsc::UnboundedSender<Input>) -> Self {
-        Self { config, pool, inputs }
+    pub(super) fn new(
+        config: Arc<Config>,
+        pool: Arc<Pool>,
+        inputs: mpsc::UnboundedSender<Input>,
+    ) -> Self {
+        Self {
+            config,
+            pool,
+            inputs,
+        }
     }
 
     /// Starts a run whose intent is durable. A failure is the run's end.
@@ -56,7 +66,10 @@ impl Launcher {
             Ok(spec) => self.pool.launch(spec),
             Err(error) => {
                 let end = failed_to_start(error.to_string(), error.is_systemic());
-                drop(self.inputs.send(Input::Event(Event::RunExited { run, end: Box::new(end) })));
+                drop(self.inputs.send(Input::Event(Event::RunExited {
+                    run,
+                    end: Box::new(end),
+                })));
             }
         }
     }
@@ -79,7 +92,9 @@ impl Launcher {
             state_dir: &self.config.state_dir,
             token: &plan.token,
         };
-        let env = child_env(&identity, &agent.env_names, &|name| std::env::var(name).ok());
+        let env = child_env(&identity, &agent.env_names, &|name| {
+            std::env::var(name).ok()
+        });
         let spec = RunSpec {
             run_id: plan.run.clone(),
             task_id: Some(plan.task.id.clone()),
@@ -122,10 +137,18 @@ impl Launcher {
     }
 
     fn prompt(&self, plan: &RunPlan) -> Result<String, LaunchError> {
-        let Some(path) = self.config.roles.get(&plan.role).and_then(|r| r.prompt.as_ref()) else {
+        let Some(path) = self
+            .config
+            .roles
+            .get(&plan.role)
+            .and_then(|r| r.prompt.as_ref())
+        else {
             return Ok(plan.task.body.clone());
         };
-        let error = |detail: String| LaunchError::Prompt { path: path.display().to_string(), detail };
+        let error = |detail: String| LaunchError::Prompt {
+            path: path.display().to_string(),
+            detail,
+        };
         let template = std::fs::read_to_string(path).map_err(|e| error(e.to_string()))?;
         render(&template, &plan.task, &plan.stage, plan.worker).map_err(|e| error(e.to_string()))
     }
@@ -169,7 +192,8 @@ fn ended_without_report(outcome: Outcome, detail: String, systemic: bool) -> Run
 
 /// What a runner reported, with the verdict that the role's output gives.
 pub(super) fn run_end(state_dir: &Path, report: ExitReport) -> RunEnd {
-    let tail = read_tail(&run_folder(state_dir, &report.run_id).join("stdout.log")).unwrap_or_default();
+    let tail =
+        read_tail(&run_folder(state_dir, &report.run_id).join("stdout.log")).unwrap_or_default();
     RunEnd {
         verdict: verdict_of(report.outcome, report.exit_code, &report.detail, &tail),
         outcome: report.outcome,

@@ -46,7 +46,10 @@ pub(super) struct Looper {
 
 impl Looper {
     /// Runs until the loop has its last word or the ledger fails.
-    pub(super) async fn run(&mut self, mut rx: mpsc::UnboundedReceiver<Input>) -> Result<Finish, String> {
+    pub(super) async fn run(
+        &mut self,
+        mut rx: mpsc::UnboundedReceiver<Input>,
+    ) -> Result<Finish, String> {
         while let Some(input) = rx.recv().await {
             match input {
                 Input::LedgerFailed(error) => return Err(ledger_failed(&error)),
@@ -74,7 +77,10 @@ impl Looper {
 
     /// Malformed task files stop nothing; each is told of once per change.
     fn malformed(&mut self, list: Vec<(PathBuf, String)>) {
-        let new: Vec<_> = list.iter().filter(|m| !self.reporter.malformed.contains(m)).collect();
+        let new: Vec<_> = list
+            .iter()
+            .filter(|m| !self.reporter.malformed.contains(m))
+            .collect();
         let lines: Vec<_> = new
             .iter()
             .map(|(_, error)| crate::engine::Effect::Say(format!("task file ignored: {error}")))
@@ -108,8 +114,14 @@ impl Looper {
 
     fn runner(&mut self, event: RunnerEvent) {
         match event {
-            RunnerEvent::WaitingForSlot { run_id } => self.event(Event::SlotFileBusy { run: run_id }),
-            RunnerEvent::Started { run_id, identity, slots } => self.event(Event::RunStarted {
+            RunnerEvent::WaitingForSlot { run_id } => {
+                self.event(Event::SlotFileBusy { run: run_id })
+            }
+            RunnerEvent::Started {
+                run_id,
+                identity,
+                slots,
+            } => self.event(Event::RunStarted {
                 run: run_id,
                 pid: identity.pid,
                 start_ticks: identity.start_ticks,
@@ -138,13 +150,27 @@ impl Looper {
     fn request(&mut self, request: Request, to: oneshot::Sender<Reply>) {
         let now = self.clock.now();
         let reply = match request {
-            Request::Status => Reply::Status(Box::new(self.reporter.status(&self.core, now, &self.ledger))),
-            Request::Why { task } => Reply::Why(Box::new(self.reporter.why(&self.core, now, &task))),
-            Request::List => Reply::List { tasks: self.reporter.list(&self.core, now) },
+            Request::Status => Reply::Status(Box::new(self.reporter.status(
+                &self.core,
+                now,
+                &self.ledger,
+            ))),
+            Request::Why { task } => {
+                Reply::Why(Box::new(self.reporter.why(&self.core, now, &task)))
+            }
+            Request::List => Reply::List {
+                tasks: self.reporter.list(&self.core, now),
+            },
             Request::Stop { now: at_once } => {
-                let level = if at_once { StopLevel::Now } else { StopLevel::Drain };
+                let level = if at_once {
+                    StopLevel::Now
+                } else {
+                    StopLevel::Drain
+                };
                 self.event(Event::Stop(level, StopSource::Command));
-                Reply::Done { message: if at_once { "stopping" } else { "draining" }.to_owned() }
+                Reply::Done {
+                    message: if at_once { "stopping" } else { "draining" }.to_owned(),
+                }
             }
             Request::Cancel { task } => match self.reporter.known(&self.core, &task) {
                 true => {
@@ -165,7 +191,10 @@ impl Looper {
                     Reply::error(ErrorCode::NotFound, &format!("no task {task}"))
                 }
             }
-            other => Reply::error(ErrorCode::BadRequest, &format!("not a request for the loop: {other:?}")),
+            other => Reply::error(
+                ErrorCode::BadRequest,
+                &format!("not a request for the loop: {other:?}"),
+            ),
         };
         drop(self.work.send(Work::Answer { to, reply }));
     }

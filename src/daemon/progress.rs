@@ -56,8 +56,12 @@ const LOG_FILES_MAX: usize = 7;
 
 /// Logs to stderr (warnings, or what `FLOCKD_LOG` says) and to `log/` in the state directory, one file
 /// a day. The guard flushes on drop: keep it to the end.
-pub(super) fn log_to(state_dir: &std::path::Path) -> Option<tracing_appender::non_blocking::WorkerGuard> {
-    use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+pub(super) fn log_to(
+    state_dir: &std::path::Path,
+) -> Option<tracing_appender::non_blocking::WorkerGuard> {
+    use tracing_subscriber::{
+        EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+    };
     let file = tracing_appender::rolling::Builder::new()
         .rotation(tracing_appender::rolling::Rotation::DAILY)
         .filename_prefix("flockd")
@@ -68,10 +72,15 @@ pub(super) fn log_to(state_dir: &std::path::Path) -> Option<tracing_appender::no
     let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
         .lossy(false)
         .finish(file);
-    let to_stderr = EnvFilter::try_from_env("FLOCKD_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let to_stderr =
+        EnvFilter::try_from_env("FLOCKD_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     let to_file = fmt::layer().with_ansi(false).with_writer(writer);
     tracing_subscriber::registry()
-        .with(fmt::layer().with_writer(std::io::stderr).with_filter(to_stderr))
+        .with(
+            fmt::layer()
+                .with_writer(std::io::stderr)
+                .with_filter(to_stderr),
+        )
         .with(to_file.with_filter(EnvFilter::new("info")))
         .try_init()
         .ok()?;

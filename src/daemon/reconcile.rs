@@ -34,7 +34,8 @@ pub(super) fn reconcile(
     adopted: Vec<Adopted>,
     slots: &SlotDir,
 ) {
-    let mut found: HashMap<RunId, Adopted> = adopted.into_iter().map(|a| (a.run_id.clone(), a)).collect();
+    let mut found: HashMap<RunId, Adopted> =
+        adopted.into_iter().map(|a| (a.run_id.clone(), a)).collect();
     let elsewhere: HashSet<RunId> = slots
         .used(u32::MAX)
         .into_iter()
@@ -68,10 +69,14 @@ fn adopt(looper: &mut Looper, effector: &Effector, run: &OpenRun, adopted: Adopt
             slots: adopted.slots.clone(),
         });
     }
-    effector.progress.say(&format!("run {} goes on{}", run.run, match adopted.identity {
-        Some(identity) => format!(" (pid {})", identity.pid),
-        None => String::new(),
-    }));
+    effector.progress.say(&format!(
+        "run {} goes on{}",
+        run.run,
+        match adopted.identity {
+            Some(identity) => format!(" (pid {})", identity.pid),
+            None => String::new(),
+        }
+    ));
     if let Some(report) = adopted.exited {
         ended(looper, &run.run, report);
     }
@@ -79,7 +84,10 @@ fn adopt(looper: &mut Looper, effector: &Effector, run: &OpenRun, adopted: Adopt
 
 fn ended(looper: &mut Looper, run: &RunId, report: ExitReport) {
     let end = Box::new(run_end(&looper.state_dir, report));
-    looper.event(Event::RunExited { run: run.clone(), end });
+    looper.event(Event::RunExited {
+        run: run.clone(),
+        end,
+    });
 }
 
 fn bury(looper: &mut Looper, run: &OpenRun) {
@@ -95,8 +103,13 @@ fn bury(looper: &mut Looper, run: &OpenRun) {
     match report {
         Some(report) => ended(looper, &run.run, report),
         None => {
-            let end = Box::new(lost("daemon and runner were gone; what was left of it was ended".to_owned()));
-            looper.event(Event::RunExited { run: run.run.clone(), end });
+            let end = Box::new(lost(
+                "daemon and runner were gone; what was left of it was ended".to_owned(),
+            ));
+            looper.event(Event::RunExited {
+                run: run.run.clone(),
+                end,
+            });
         }
     }
 }

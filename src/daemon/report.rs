@@ -25,7 +25,10 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn status(&self, core: &Core, now: Now, ledger: &LedgerHandle) -> StatusReport {
-        let mut tasks = TaskCounts { completed: core.completed_ever(), ..TaskCounts::default() };
+        let mut tasks = TaskCounts {
+            completed: core.completed_ever(),
+            ..TaskCounts::default()
+        };
         tasks.malformed = u32::try_from(self.malformed.len()).unwrap_or(u32::MAX);
         let mut waiting = Vec::new();
         for (task_id, why) in core.standings(now) {
@@ -33,7 +36,11 @@ impl Reporter {
             if let Some(wait_for) = why.waits_for
                 && waiting.len() < WAITING_MAX
             {
-                waiting.push(WaitReport { task_id, wait_for, detail: why.detail });
+                waiting.push(WaitReport {
+                    task_id,
+                    wait_for,
+                    detail: why.detail,
+                });
             }
         }
         let m = self.config.loop_.global_concurrency;
@@ -44,7 +51,10 @@ impl Reporter {
                 started_at: Some(self.started_at),
                 version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             },
-            slots: SlotsReport { total: m, used: u32::try_from(self.slots.used(m).len()).unwrap_or(m) },
+            slots: SlotsReport {
+                total: m,
+                used: u32::try_from(self.slots.used(m).len()).unwrap_or(m),
+            },
             tasks,
             runs: core.run_rows(now).iter().map(run_report).collect(),
             waiting,
@@ -102,7 +112,11 @@ impl Reporter {
             state,
             waits_for: why.waits_for,
             detail,
-            runs: runs.iter().filter(|r| r.task == *task).map(run_report).collect(),
+            runs: runs
+                .iter()
+                .filter(|r| r.task == *task)
+                .map(run_report)
+                .collect(),
             blockers: core.blockers_of(task),
             advice: None,
         }
@@ -125,15 +139,20 @@ impl Reporter {
                 }
             })
             .collect();
-        rows.extend(self.malformed.iter().map(|(path, error)| TaskRow {
-            task_id: path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default(),
-            title: String::new(),
-            state: TaskStatus::Malformed,
-            priority: 0,
-            waits_for: None,
-            detail: error.clone(),
-            claims: Vec::new(),
-            after: Vec::new(),
+        rows.extend(self.malformed.iter().map(|(path, error)| {
+            TaskRow {
+                task_id: path
+                    .file_stem()
+                    .map(|s| s.to_string_lossy().into_owned())
+                    .unwrap_or_default(),
+                title: String::new(),
+                state: TaskStatus::Malformed,
+                priority: 0,
+                waits_for: None,
+                detail: error.clone(),
+                claims: Vec::new(),
+                after: Vec::new(),
+            }
         }));
         rows
     }
@@ -198,13 +217,22 @@ pub(super) fn summary(core: &Core, now: Now) -> Vec<String> {
             Standing::Completed | Standing::Cancelled | Standing::Unknown => {}
             _ => {
                 wait_for_people |= why.waits_for == Some(crate::types::WaitFor::Human);
-                lines.push(format!("{} {task}: {}", status_of(why.standing), why.detail));
+                lines.push(format!(
+                    "{} {task}: {}",
+                    status_of(why.standing),
+                    why.detail
+                ));
             }
         }
     }
-    let first = core.completed_here().next().and_then(|(_, branches)| branches.first());
+    let first = core
+        .completed_here()
+        .next()
+        .and_then(|(_, branches)| branches.first());
     if let Some(branch) = first {
-        lines.push(format!("next: `git log -p {branch}` shows a result, `git merge {branch}` takes it"));
+        lines.push(format!(
+            "next: `git log -p {branch}` shows a result, `git merge {branch}` takes it"
+        ));
     }
     if wait_for_people {
         lines.push("next: `flockd why TASK` says what a task waits for".to_owned());

@@ -15,7 +15,11 @@ const INTERRUPTED: i32 = 130;
 pub(super) fn listen(inputs: mpsc::UnboundedSender<Input>) -> std::io::Result<()> {
     let hard_exit = Arc::new(AtomicBool::new(false));
     for number in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(number, INTERRUPTED, Arc::clone(&hard_exit))?;
+        signal_hook::flag::register_conditional_shutdown(
+            number,
+            INTERRUPTED,
+            Arc::clone(&hard_exit),
+        )?;
     }
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -37,7 +41,10 @@ pub(super) fn listen(inputs: mpsc::UnboundedSender<Input>) -> std::io::Result<()
                     StopLevel::Kill
                 }
             };
-            if inputs.send(Input::Event(Event::Stop(level, StopSource::Signal))).is_err() {
+            if inputs
+                .send(Input::Event(Event::Stop(level, StopSource::Signal)))
+                .is_err()
+            {
                 return;
             }
         }

@@ -31,7 +31,10 @@ pub(super) fn bind(state_dir: &Path, runtime_dir: &Path) -> Result<UnixListener,
     crate::fsx::remove(&path)?;
     let listener = UnixListener::bind(&path).map_err(|e| FsError::other("bind", &path, e))?;
     crate::fsx::set_private(&path)?;
-    crate::fsx::replace_cached(&state_dir.join("socket"), format!("{}\n", path.display()).as_bytes())?;
+    crate::fsx::replace_cached(
+        &state_dir.join("socket"),
+        format!("{}\n", path.display()).as_bytes(),
+    )?;
     Ok(listener)
 }
 
@@ -40,7 +43,9 @@ impl Server {
     pub(super) async fn serve(self: Arc<Self>, listener: UnixListener) {
         let permits = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
         loop {
-            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
+                return;
+            };
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let this = Arc::clone(&self);
@@ -75,7 +80,11 @@ impl Server {
                     send(&mut write, &reply).await?;
                 }
                 Err(error) => {
-                    send(&mut write, &Reply::error(ErrorCode::BadRequest, &error.to_string())).await?;
+                    send(
+                        &mut write,
+                        &Reply::error(ErrorCode::BadRequest, &error.to_string()),
+                    )
+                    .await?;
                 }
             }
         }
@@ -105,9 +114,9 @@ impl Server {
                 if self.inputs.send(Input::Request(other, to)).is_err() {
                     return Reply::error(ErrorCode::Unavailable, "the daemon is going down");
                 }
-                answer
-                    .await
-                    .unwrap_or_else(|_| Reply::error(ErrorCode::Unavailable, "the daemon is going down"))
+                answer.await.unwrap_or_else(|_| {
+                    Reply::error(ErrorCode::Unavailable, "the daemon is going down")
+                })
             }
         }
     }
@@ -137,18 +146,33 @@ impl Server {
         .map_err(std::io::Error::other)?;
         for fact in old {
             last = last.max(fact.seq);
-            send(write, &Reply::Fact { fact: fact.to_json() }).await?;
+            send(
+                write,
+                &Reply::Fact {
+                    fact: fact.to_json(),
+                },
+            )
+            .await?;
         }
         loop {
             match live.recv().await {
                 Ok(fact) if fact.seq > last => {
                     last = fact.seq;
-                    send(write, &Reply::Fact { fact: fact.to_json() }).await?;
+                    send(
+                        write,
+                        &Reply::Fact {
+                            fact: fact.to_json(),
+                        },
+                    )
+                    .await?;
                 }
                 Ok(_) => {}
                 Err(tokio::sync::broadcast::error::RecvError::Closed) => return Ok(()),
                 Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {
-                    let reply = Reply::error(ErrorCode::Unavailable, "too slow for the flow of facts: follow again from the last seq");
+                    let reply = Reply::error(
+                        ErrorCode::Unavailable,
+                        "too slow for the flow of facts: follow again from the last seq",
+                    );
                     return send(write, &reply).await;
                 }
             }
@@ -158,7 +182,9 @@ impl Server {
 
 async fn next_line(read: &mut BufReader<OwnedReadHalf>) -> std::io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
-    let limit = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let limit = u64::try_from(LINE_BYTES_MAX)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
     let n = read.take(limit).read_until(b'\n', &mut line).await?;
     if n > LINE_BYTES_MAX {
         return Err(std::io::Error::other("line too long"));

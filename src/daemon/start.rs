@@ -42,18 +42,27 @@ pub struct StartRequest {
 #[expect(clippy::print_stderr, reason = "a command's own output")]
 pub fn start(request: StartRequest) -> ExitCode {
     if let Some(outer) = std::env::var_os("FLOCKD_RUN_ID") {
-        eprintln!("flockd: a run ({}) must not start a loop of its own: refused", outer.to_string_lossy());
+        eprintln!(
+            "flockd: a run ({}) must not start a loop of its own: refused",
+            outer.to_string_lossy()
+        );
         return ExitCode::from(4);
     }
     if let Some(argv) = &request.detach_argv {
         return super::detach::detach(&request.config.state_dir, argv);
     }
-    let ended = if request.dry_run { dry_run(&request).map(|()| 0) } else { run(request) };
+    let ended = if request.dry_run {
+        dry_run(&request).map(|()| 0)
+    } else {
+        run(request)
+    };
     match ended {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("flockd: {error:#}");
-            let refused = error.downcast_ref::<BootError>().is_some_and(|e| matches!(e, BootError::Running { .. }));
+            let refused = error
+                .downcast_ref::<BootError>()
+                .is_some_and(|e| matches!(e, BootError::Running { .. }));
             ExitCode::from(if refused { 4 } else { 1 })
         }
     }
@@ -82,7 +91,8 @@ fn run(request: StartRequest) -> anyhow::Result<u8> {
     let repo = Arc::new(Repo::open(&request.root)?);
     let lock = boot::prepare(&config.state_dir, &config.loop_.worktree_dir)?;
     let _log = super::progress::log_to(&config.state_dir);
-    let (ledger, state, notes) = Ledger::open(&config.state_dir, Arc::new(crate::fsx::disk::RealDisk))?;
+    let (ledger, state, notes) =
+        Ledger::open(&config.state_dir, Arc::new(crate::fsx::disk::RealDisk))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -115,7 +125,12 @@ struct Parts {
     config: Arc<Config>,
 }
 
-fn assemble(config: &Arc<Config>, repo: Arc<Repo>, ledger: Ledger, state: LedgerState) -> anyhow::Result<Parts> {
+fn assemble(
+    config: &Arc<Config>,
+    repo: Arc<Repo>,
+    ledger: Ledger,
+    state: LedgerState,
+) -> anyhow::Result<Parts> {
     let state_dir = &config.state_dir;
     let runtime_dir = crate::fsx::runtime_dir(state_dir)?;
     let (clock, started_at) = (Clock::new(), super::clock::wall());
@@ -126,16 +141,48 @@ fn assemble(config: &Arc<Config>, repo: Arc<Repo>, ledger: Ledger, state: Ledger
     slots.set_ceiling(config.loop_.global_concurrency)?;
     let manager = Arc::new(LeaseManager::open(state_dir)?);
     manager.set_epoch_floor(state.max_epoch());
-    let pool = Arc::new(Pool::new(PoolSettings {
-        state_dir: state_dir.clone(),
-        runtime_dir: runtime_dir.clone(),
-        exe: std::env::current_exe()?,
-    }, runner_events(inputs.clone())));
-    let launcher = Arc::new(Launcher::new(Arc::clone(config), Arc::clone(&pool), inputs.clone()));
-    let claims = Arc::new(Claims::new(manager, Arc::clone(&repo), config.loop_.base.clone(), Holder::this_process(crate::proc::hostname(), crate::proc::boot_id(), crate::proc::own_identity(), started_at), inputs.clone()));
-    let worktrees = Arc::new(Worktrees::new(repo, config.loop_.worktree_dir.clone(), state_dir.clone(), inputs.clone()));
+    let pool = Arc::new(Pool::new(
+        PoolSettings {
+            state_dir: state_dir.clone(),
+            runtime_dir: runtime_dir.clone(),
+            exe: std::env::current_exe()?,
+        },
+        runner_events(inputs.clone()),
+    ));
+    let launcher = Arc::new(Launcher::new(
+        Arc::clone(config),
+        Arc::clone(&pool),
+        inputs.clone(),
+    ));
+    let claims = Arc::new(Claims::new(
+        manager,
+        Arc::clone(&repo),
+        config.loop_.base.clone(),
+        Holder::this_process(
+            crate::proc::hostname(),
+            crate::proc::boot_id(),
+            crate::proc::own_identity(),
+            started_at,
+        ),
+        inputs.clone(),
+    ));
+    let worktrees = Arc::new(Worktrees::new(
+        repo,
+        config.loop_.worktree_dir.clone(),
+        state_dir.clone(),
+        inputs.clone(),
+    ));
     let semaphore = BoundedSemaphore::new(config.loop_.global_concurrency);
-    let effector = Effector::new(clock, semaphore, pool, launcher, claims, worktrees, Arc::clone(&progress), inputs.clone());
+    let effector = Effector::new(
+        clock,
+        semaphore,
+        pool,
+        launcher,
+        claims,
+        worktrees,
+        Arc::clone(&progress),
+        inputs.clone(),
+    );
     let open = state
         .open_runs()
         .map(|(run, r)| OpenRun {
@@ -153,19 +200,42 @@ fn assemble(config: &Arc<Config>, repo: Arc<Repo>, ledger: Ledger, state: Ledger
         ledger: handle.clone(),
         work,
         inputs: inputs.clone(),
-        reporter: Reporter { config: Arc::clone(config), slots: slots.clone(), started_at, malformed: Vec::new() },
+        reporter: Reporter {
+            config: Arc::clone(config),
+            slots: slots.clone(),
+            started_at,
+            malformed: Vec::new(),
+        },
         state_dir: state_dir.clone(),
         tokens: std::collections::HashMap::new(),
     };
     let listener = socket::bind(state_dir, &runtime_dir)?;
     let watcher = Watcher::new(Arc::clone(config), inputs.clone())?;
-    let server = Arc::new(Server { state_dir: state_dir.clone(), ledger: handle, inputs: inputs.clone() });
+    let server = Arc::new(Server {
+        state_dir: state_dir.clone(),
+        ledger: handle,
+        inputs: inputs.clone(),
+    });
     super::signals::listen(inputs)?;
-    Ok(Parts { looper, effector, watcher, server, listener, rx, work_rx, progress, open, slots, config: Arc::clone(config) })
+    Ok(Parts {
+        looper,
+        effector,
+        watcher,
+        server,
+        listener,
+        rx,
+        work_rx,
+        progress,
+        open,
+        slots,
+        config: Arc::clone(config),
+    })
 }
 
 /// Runner events go into the one queue of the loop.
-fn runner_events(inputs: mpsc::UnboundedSender<Input>) -> mpsc::UnboundedSender<crate::runner::RunnerEvent> {
+fn runner_events(
+    inputs: mpsc::UnboundedSender<Input>,
+) -> mpsc::UnboundedSender<crate::runner::RunnerEvent> {
     let (tx, mut rx) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Some(event) = rx.recv().await {
@@ -185,7 +255,13 @@ impl Parts {
         for input in self.watcher.read_all() {
             self.looper.input(input);
         }
-        reconcile(&mut self.looper, &self.effector, std::mem::take(&mut self.open), adopted, &self.slots);
+        reconcile(
+            &mut self.looper,
+            &self.effector,
+            std::mem::take(&mut self.open),
+            adopted,
+            &self.slots,
+        );
         let l = &self.config.loop_;
         self.progress.say(&format!(
             "flockd {} pid {}: X={} Y={} Z={} M={}, state in {}",
@@ -206,7 +282,10 @@ impl Parts {
         let closed = self.looper.ledger.close();
         let finish = ended.map_err(anyhow::Error::msg)?;
         closed?;
-        self.progress.summary(&finish, &super::report::summary(&self.looper.core, self.looper.clock.now()));
+        self.progress.summary(
+            &finish,
+            &super::report::summary(&self.looper.core, self.looper.clock.now()),
+        );
         Ok(finish)
     }
 }

@@ -31,7 +31,10 @@ pub(super) struct Watcher {
 
 impl Watcher {
     /// Starts watching, then reads everything once: a change in between is seen twice, never missed.
-    pub(super) fn new(config: Arc<Config>, inputs: mpsc::UnboundedSender<Input>) -> Result<Self, FsError> {
+    pub(super) fn new(
+        config: Arc<Config>,
+        inputs: mpsc::UnboundedSender<Input>,
+    ) -> Result<Self, FsError> {
         let state_dir = config.state_dir.clone();
         let mut watch = Watch::new()?;
         watch.add(&state_dir, WatchMask::Entries)?;
@@ -55,12 +58,21 @@ impl Watcher {
 
     /// Reports changes until the loop is gone.
     pub(super) async fn run(mut self) {
-        let Ok(fd) = self.watch.as_fd().try_clone_to_owned().and_then(AsyncFd::new) else {
-            tracing::error!("changes of files cannot be watched; restart the loop to see new tasks");
+        let Ok(fd) = self
+            .watch
+            .as_fd()
+            .try_clone_to_owned()
+            .and_then(AsyncFd::new)
+        else {
+            tracing::error!(
+                "changes of files cannot be watched; restart the loop to see new tasks"
+            );
             return;
         };
         loop {
-            let Ok(mut ready) = fd.readable().await else { return };
+            let Ok(mut ready) = fd.readable().await else {
+                return;
+            };
             ready.clear_ready();
             match self.watch.read() {
                 Ok(changes) => self.report(&changes),
@@ -77,9 +89,9 @@ impl Watcher {
         let in_dir = |dir: &Path| overflow || changes.iter().any(|c| c.dir == dir);
         let named = |name: &str| {
             overflow
-                || changes
-                    .iter()
-                    .any(|c| c.dir == self.state_dir && c.name.as_deref().is_some_and(|n| n == name))
+                || changes.iter().any(|c| {
+                    c.dir == self.state_dir && c.name.as_deref().is_some_and(|n| n == name)
+                })
         };
         let markers = [ESTOP, PAUSED, PARALLELISM_KILL].iter().any(|m| named(m));
         let leases = named("leases.json") || in_dir(&self.state_dir.join("leases"));
@@ -123,15 +135,23 @@ impl Watcher {
                     }
                 }
             }
-            Err(error) => tracing::error!(folder = %folder.display(), %error, "the task folder cannot be read"),
+            Err(error) => {
+                tracing::error!(folder = %folder.display(), %error, "the task folder cannot be read")
+            }
         }
         let found: BTreeSet<TaskId> = tasks.iter().map(|t| t.id.clone()).collect();
         let removed = self.known.difference(&found).cloned().collect();
         self.known = found;
-        let malformed = malformed.into_iter().map(|e| (e.file.clone(), e.to_string())).collect();
+        let malformed = malformed
+            .into_iter()
+            .map(|e| (e.file.clone(), e.to_string()))
+            .collect();
         [
             Input::Malformed(malformed),
-            Input::Event(Event::TasksChanged { upserts: tasks, removed }),
+            Input::Event(Event::TasksChanged {
+                upserts: tasks,
+                removed,
+            }),
         ]
     }
 }

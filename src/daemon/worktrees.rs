@@ -20,8 +20,19 @@ pub(super) struct Worktrees {
 }
 
 impl Worktrees {
-    pub(super) fn new(repo: Arc<Repo>, dir: PathBuf, state_dir: PathBuf, inputs: mpsc::UnboundedSender<Input>) -> Self {
-        Self { repo, dir, state_dir, one_at_a_time: Arc::default(), inputs }
+    pub(super) fn new(
+        repo: Arc<Repo>,
+        dir: PathBuf,
+        state_dir: PathBuf,
+        inputs: mpsc::UnboundedSender<Input>,
+    ) -> Self {
+        Self {
+            repo,
+            dir,
+            state_dir,
+            one_at_a_time: Arc::default(),
+            inputs,
+        }
     }
 
     /// Makes or finds a worktree; answers with [`Event::WorktreeDone`].
@@ -36,13 +47,24 @@ impl Worktrees {
                 reuse,
             };
             let made = {
-                let _one = this.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+                let _one = this
+                    .one_at_a_time
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 this.repo.prepare_worktree(&request)
             };
             let result = made
-                .map(|w| WorktreeReady { path: w.path, branch: w.branch, moved_aside: w.moved_aside })
+                .map(|w| WorktreeReady {
+                    path: w.path,
+                    branch: w.branch,
+                    moved_aside: w.moved_aside,
+                })
                 .map_err(|e| edge_error("worktree", &e));
-            drop(this.inputs.send(Input::Event(Event::WorktreeDone { task, worker, result })));
+            drop(this.inputs.send(Input::Event(Event::WorktreeDone {
+                task,
+                worker,
+                result,
+            })));
         });
     }
 
@@ -61,7 +83,11 @@ impl Worktrees {
         tokio::task::spawn_blocking(move || {
             let result = this.keep(&task, worker, &base, ready, run.as_ref(), passed);
             let task = task.id.clone();
-            drop(this.inputs.send(Input::Event(Event::CaptureDone { task, worker, result })));
+            drop(this.inputs.send(Input::Event(Event::CaptureDone {
+                task,
+                worker,
+                result,
+            })));
         });
     }
 
@@ -74,10 +100,20 @@ impl Worktrees {
         run: Option<&RunId>,
         passed: bool,
     ) -> Result<WorkKept, EdgeError> {
-        let worktree = Worktree { path: ready.path, branch: ready.branch, moved_aside: Vec::new() };
+        let worktree = Worktree {
+            path: ready.path,
+            branch: ready.branch,
+            moved_aside: Vec::new(),
+        };
         let state = if passed { "" } else { " (did not pass)" };
-        let message = format!("{}: {}{state}\n\nflockd worker {worker}", task.id, task.title);
-        let _one = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = format!(
+            "{}: {}{state}\n\nflockd worker {worker}",
+            task.id, task.title
+        );
+        let _one = self
+            .one_at_a_time
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let captured = self
             .repo
             .capture(&worktree, base, &message)
@@ -95,7 +131,10 @@ impl Worktrees {
         let mut notes = captured.notes;
         match self.repo.remove_worktree(&worktree) {
             Ok(Removed::Yes) => {}
-            Ok(Removed::KeptDirty) => notes.push(format!("worktree kept, it is not clean: {}", worktree.path.display())),
+            Ok(Removed::KeptDirty) => notes.push(format!(
+                "worktree kept, it is not clean: {}",
+                worktree.path.display()
+            )),
             Err(error) => notes.push(format!("worktree kept: {error}")),
         }
         Ok(WorkKept {
@@ -113,11 +152,17 @@ impl Worktrees {
         let folder = path.parent().unwrap_or(&self.state_dir);
         crate::fsx::create_dir_all(folder)
             .and_then(|()| crate::fsx::replace_durable(&path, patch))
-            .map_err(|e| EdgeError { systemic: true, detail: format!("patch: {e}") })?;
+            .map_err(|e| EdgeError {
+                systemic: true,
+                detail: format!("patch: {e}"),
+            })?;
         Ok(relative.display().to_string())
     }
 }
 
 fn edge_error(what: &str, error: &GitError) -> EdgeError {
-    EdgeError { systemic: error.is_systemic(), detail: format!("{what}: {error}") }
+    EdgeError {
+        systemic: error.is_systemic(),
+        detail: format!("{what}: {error}"),
+    }
 }

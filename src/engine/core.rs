@@ -34,7 +34,7 @@ impl Out {
         self.effects.push(effect);
     }
 
-    fn into_effects(self) -> Vec<Effect> {
+    pub(super) fn into_effects(self) -> Vec<Effect> {
         let mut all = Vec::with_capacity(self.effects.len() + 1);
         if !self.facts.is_empty() {
             all.push(Effect::Record(self.facts));
@@ -86,8 +86,20 @@ pub struct Core {
 
 impl Core {
     /// The current time labels and timers of one call.
-    pub(super) fn record(&mut self, now: Now, out: &mut Out, task: Option<&TaskId>, run: Option<&RunId>, body: FactBody) {
-        let fact = NewFact { at: now.wall, task: task.cloned(), run: run.cloned(), body };
+    pub(super) fn record(
+        &mut self,
+        now: Now,
+        out: &mut Out,
+        task: Option<&TaskId>,
+        run: Option<&RunId>,
+        body: FactBody,
+    ) {
+        let fact = NewFact {
+            at: now.wall,
+            task: task.cloned(),
+            run: run.cloned(),
+            body,
+        };
         self.book.apply(&Fact {
             seq: self.book.last_seq() + 1,
             at: fact.at,
@@ -121,14 +133,27 @@ impl Core {
                 self.conflicts.clear();
                 self.idle = false;
             }
-            Event::WorktreeDone { task, worker, result } => self.on_worktree(now, &task, worker, result, out),
+            Event::WorktreeDone {
+                task,
+                worker,
+                result,
+            } => self.on_worktree(now, &task, worker, result, out),
             Event::SlotGranted { run } => self.on_slot_granted(now, &run, out),
             Event::SlotFileBusy { run } => self.on_slot_busy(&run),
-            Event::RunStarted { run, pid, start_ticks, slots } => {
+            Event::RunStarted {
+                run,
+                pid,
+                start_ticks,
+                slots,
+            } => {
                 self.on_run_started(now, &run, pid, start_ticks, slots, out);
             }
             Event::RunExited { run, end } => self.on_run_exited(now, &run, &end, out),
-            Event::CaptureDone { task, worker, result } => self.on_captured(now, &task, worker, result, out),
+            Event::CaptureDone {
+                task,
+                worker,
+                result,
+            } => self.on_captured(now, &task, worker, result, out),
             Event::Timer(key) => self.on_timer(now, key, out),
             Event::Stop(level, source) => self.on_stop(level, source, out),
             Event::Markers(markers) => self.on_markers(now, markers, out),
@@ -159,7 +184,9 @@ impl Core {
         match key {
             TimerKey::LoopWallClock => self.on_loop_wall_clock(now, out),
             TimerKey::TaskWallClock(task, iteration) => {
-                let Some(flight) = self.flights.get_mut(&task) else { return };
+                let Some(flight) = self.flights.get_mut(&task) else {
+                    return;
+                };
                 if flight.iteration != iteration || flight.abort.is_some() {
                     return;
                 }
@@ -167,10 +194,16 @@ impl Core {
                 let detail = format!("its wall clock of {limit} is over");
                 flight.abort = Some(Abort::WallClock(detail.clone()));
                 self.stop_children(Some(&task), StopReason::TaskWallClock, false, out);
-                self.record(now, out, Some(&task), None, FactBody::GuardTripped {
-                    guard: "task_wall_clock".to_owned(),
-                    detail,
-                });
+                self.record(
+                    now,
+                    out,
+                    Some(&task),
+                    None,
+                    FactBody::GuardTripped {
+                        guard: "task_wall_clock".to_owned(),
+                        detail,
+                    },
+                );
             }
             TimerKey::Backoff(task, worker, call) => {
                 let call = self
@@ -208,7 +241,9 @@ impl Core {
             self.record(now, out, None, None, FactBody::Warning {
                 text: "emergency stop: children are killed, nothing is started until `flockd thaw`".to_owned(),
             });
-            out.push(Effect::Say("emergency stop; `flockd thaw` goes on".to_owned()));
+            out.push(Effect::Say(
+                "emergency stop; `flockd thaw` goes on".to_owned(),
+            ));
         } else if markers.paused && !before.paused {
             self.unqueue(out);
             out.push(Effect::Say("paused; `flockd resume` goes on".to_owned()));
@@ -225,7 +260,13 @@ impl Core {
                 self.stop_children(Some(task), StopReason::TaskCancelled, false, out);
             }
         } else if !self.book.is_completed(task) && !self.book.is_cancelled(task) {
-            self.record(now, out, Some(task), None, FactBody::TaskCancelled { reason });
+            self.record(
+                now,
+                out,
+                Some(task),
+                None,
+                FactBody::TaskCancelled { reason },
+            );
         }
     }
 
@@ -261,7 +302,13 @@ impl Core {
     }
 
     /// Asks children to stop: all, or those of one task. A stronger reason replaces a weaker one.
-    pub(super) fn stop_children(&mut self, task: Option<&TaskId>, reason: StopReason, kill: bool, out: &mut Out) {
+    pub(super) fn stop_children(
+        &mut self,
+        task: Option<&TaskId>,
+        reason: StopReason,
+        kill: bool,
+        out: &mut Out,
+    ) {
         for flight in self.flights.values_mut() {
             if task.is_some_and(|t| t != flight.id()) {
                 continue;

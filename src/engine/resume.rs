@@ -58,11 +58,17 @@ impl Core {
             max_completed: l.max_completed,
             max_attempts: l.max_attempts,
         };
-        self.record(now, &mut out, None, None, FactBody::LoopStarted {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            settings,
-        });
+        self.record(
+            now,
+            &mut out,
+            None,
+            None,
+            FactBody::LoopStarted {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                pid: std::process::id(),
+                settings,
+            },
+        );
         if !self.config.guards.wall_clock.is_zero() {
             out.push(Effect::SetTimer {
                 at: now.mono + self.config.guards.wall_clock,
@@ -82,22 +88,41 @@ impl Core {
             .collect();
         for (id, progress) in left {
             let Some(spec) = self.spec_of(&id) else {
-                self.record(now, out, Some(&id), None, FactBody::TaskCancelled {
-                    reason: "its file was gone when the loop started again".to_owned(),
-                });
+                self.record(
+                    now,
+                    out,
+                    Some(&id),
+                    None,
+                    FactBody::TaskCancelled {
+                        reason: "its file was gone when the loop started again".to_owned(),
+                    },
+                );
                 continue;
             };
             let stages: Vec<Stage> = self.stages_of(&spec);
             let names: Vec<&str> = stages.iter().map(|s| s.name.as_str()).collect();
-            let same = progress.stages.iter().map(String::as_str).eq(names.iter().copied());
+            let same = progress
+                .stages
+                .iter()
+                .map(String::as_str)
+                .eq(names.iter().copied());
             let mut workers = Vec::new();
             for (no, worker) in &progress.workers {
                 let runs = progress.runs.iter().filter(|(_, r)| r.worker == *no);
                 workers.push(restore_worker(*no, worker, &stages, same, runs));
             }
             for worker in &workers {
-                for (call, run) in worker.calls.iter().enumerate().filter_map(|(i, c)| Some((i, c.run()?))) {
-                    let at = CallRef { task: id.clone(), worker: worker.no, call };
+                for (call, run) in worker
+                    .calls
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(i, c)| Some((i, c.run()?)))
+                {
+                    let at = CallRef {
+                        task: id.clone(),
+                        worker: worker.no,
+                        call,
+                    };
                     self.runs.insert(run.clone(), at);
                 }
             }
@@ -124,11 +149,25 @@ impl Core {
     }
 
     /// The lease of a task in flight is ours again, under the old number or a new one.
-    pub(super) fn on_regranted(&mut self, now: Now, task: &TaskId, lease_id: LeaseId, epoch: u64, out: &mut Out) {
-        let Some(flight) = self.flights.get_mut(task) else { return };
+    pub(super) fn on_regranted(
+        &mut self,
+        now: Now,
+        task: &TaskId,
+        lease_id: LeaseId,
+        epoch: u64,
+        out: &mut Out,
+    ) {
+        let Some(flight) = self.flights.get_mut(task) else {
+            return;
+        };
         flight.lease = Some((lease_id.clone(), epoch));
         let iteration = flight.iteration;
-        let paths = flight.spec.claims.iter().map(|c| c.as_str().to_owned()).collect();
+        let paths = flight
+            .spec
+            .claims
+            .iter()
+            .map(|c| c.as_str().to_owned())
+            .collect();
         let (base, preparing): (String, Vec<u32>) = (
             flight.base.clone(),
             flight
@@ -138,9 +177,24 @@ impl Core {
                 .map(|w| w.no)
                 .collect(),
         );
-        self.record(now, out, Some(task), None, FactBody::LeaseClaimed { lease_id, epoch, paths });
+        self.record(
+            now,
+            out,
+            Some(task),
+            None,
+            FactBody::LeaseClaimed {
+                lease_id,
+                epoch,
+                paths,
+            },
+        );
         for worker in preparing {
-            out.push(Effect::PrepareWorktree { task: task.clone(), worker, base: base.clone(), reuse: true });
+            out.push(Effect::PrepareWorktree {
+                task: task.clone(),
+                worker,
+                base: base.clone(),
+                reuse: true,
+            });
         }
         self.arm_task_clock(now, task, iteration, out);
     }
@@ -164,13 +218,22 @@ fn restore_worker<'a>(
         });
         worker.result = match (&progress.failed, captured.passed) {
             (_, true) => WorkerResult::Passed,
-            (Some((reason, blocked)), _) => WorkerResult::Failed { reason: reason.clone(), blocked: *blocked },
-            (None, false) => WorkerResult::Failed { reason: "did not pass".to_owned(), blocked: false },
+            (Some((reason, blocked)), _) => WorkerResult::Failed {
+                reason: reason.clone(),
+                blocked: *blocked,
+            },
+            (None, false) => WorkerResult::Failed {
+                reason: "did not pass".to_owned(),
+                blocked: false,
+            },
         };
         return worker;
     }
     if let Some((reason, blocked)) = &progress.failed {
-        worker.result = WorkerResult::Failed { reason: reason.clone(), blocked: *blocked };
+        worker.result = WorkerResult::Failed {
+            reason: reason.clone(),
+            blocked: *blocked,
+        };
     }
     if !same_stages {
         // The configuration changed under it: from the first stage that it has not passed.
@@ -181,8 +244,14 @@ fn restore_worker<'a>(
     } else {
         worker.stage_ix = progress.passed_stages.len();
     }
-    let Some(stage) = stages.get(worker.stage_ix) else { return worker };
-    worker.calls = stage.calls.iter().map(super::flight::CallTemplate::call).collect();
+    let Some(stage) = stages.get(worker.stage_ix) else {
+        return worker;
+    };
+    worker.calls = stage
+        .calls
+        .iter()
+        .map(super::flight::CallTemplate::call)
+        .collect();
     let mut of_stage: Vec<_> = runs.collect();
     of_stage.sort_by(|a, b| a.0.cmp(b.0));
     for (run, r) in of_stage {
@@ -200,8 +269,15 @@ fn restore_worker<'a>(
 fn restore_call(call: &mut Call, run: &RunId, r: &RunProgress) {
     call.attempt = r.attempt;
     call.state = match (&r.exited, r.started) {
-        (None, Some((pid, _))) => CallState::Running { run: run.clone(), pid, since: std::time::Duration::ZERO },
-        (None, None) => CallState::Launched { run: run.clone(), slot_busy: false },
+        (None, Some((pid, _))) => CallState::Running {
+            run: run.clone(),
+            pid,
+            since: std::time::Duration::ZERO,
+        },
+        (None, None) => CallState::Launched {
+            run: run.clone(),
+            slot_busy: false,
+        },
         (Some((Outcome::Cancelled, _)), _) => CallState::Pending,
         (Some((outcome, verdict)), _) if outcome.is_infrastructure_failure() => {
             call.infrastructure_failures += 1;
