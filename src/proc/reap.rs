@@ -6,8 +6,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use rustix::process::WaitOptions;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -43,22 +44,17 @@ pub enum Reaped {
 #[must_use]
 pub fn reap() -> Reaped {
     loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(pid, code)) => {
-                return Reaped::Ended { pid: pid.as_raw().unsigned_abs(), status: ExitStatus::Code(code) };
-            }
-            Ok(WaitStatus::Signaled(pid, signal, _)) => {
-                return Reaped::Ended {
-                    pid: pid.as_raw().unsigned_abs(),
-                    status: ExitStatus::Signal(signal as i32),
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(None) => return Reaped::Waiting,
+            Ok(Some((pid, status))) => {
+                let ended = match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => ExitStatus::Code(code),
+                    (None, Some(signal)) => ExitStatus::Signal(signal),
+                    (None, None) => continue,
                 };
+                return Reaped::Ended { pid: pid.as_raw_nonzero().get().unsigned_abs(), status: ended };
             }
-            Ok(WaitStatus::StillAlive) => return Reaped::Waiting,
-            // A real-time signal's number has no name in nix; the child is reaped all the same.
-            Err(Errno::EINVAL) => {
-                return Reaped::Ended { pid: 0, status: ExitStatus::Signal(0) };
-            }
-            Ok(_) | Err(Errno::EINTR) => {}
+            Err(rustix::io::Errno::INTR) => {}
             Err(_) => return Reaped::NoChild,
         }
     }
@@ -122,7 +118,7 @@ const SI_KERNEL: i32 = 0x80;
 pub enum SignalSet {
     /// What a runner reacts to: CHLD, TERM, INT, HUP.
     Runner,
-    /// What a foreground run passes on: CHLD, TERM, INT, HUP, QUIT, WINCH, USR1, USR2, CONT.
+    /// What a foreground run passes on besides: QUIT, WINCH, USR1, USR2.
     Foreground,
 }
 
@@ -137,13 +133,7 @@ impl SignalQueue {
             mask.add(signal);
         }
         if set == SignalSet::Foreground {
-            for signal in [
-                Signal::SIGQUIT,
-                Signal::SIGWINCH,
-                Signal::SIGUSR1,
-                Signal::SIGUSR2,
-                Signal::SIGCONT,
-            ] {
+            for signal in [Signal::SIGQUIT, Signal::SIGWINCH, Signal::SIGUSR1, Signal::SIGUSR2] {
                 mask.add(signal);
             }
         }
