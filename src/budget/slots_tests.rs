@@ -21,7 +21,10 @@ fn text(run: &str) -> SlotText {
 
 fn wait(fds: &[std::os::fd::BorrowedFd<'_>], timeout: Duration) -> bool {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    let mut fds: Vec<_> = fds.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
+    let mut fds: Vec<_> = fds
+        .iter()
+        .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+        .collect();
     let millis = u16::try_from(timeout.as_millis()).unwrap();
     poll(&mut fds, PollTimeout::from(millis)).unwrap() > 0
 }
@@ -52,7 +55,10 @@ fn p1_threads_never_hold_more_than_m_slots_and_weights_do_not_deadlock() {
                     let guard = take(&mut slots.waiter(3, weight), &format!("R{thread}-{round}"));
                     let count = u32::try_from(guard.slots().len()).unwrap();
                     assert_eq!(count, weight.min(3));
-                    peak.fetch_max(held.fetch_add(count, Ordering::SeqCst) + count, Ordering::SeqCst);
+                    peak.fetch_max(
+                        held.fetch_add(count, Ordering::SeqCst) + count,
+                        Ordering::SeqCst,
+                    );
                     std::thread::yield_now();
                     held.fetch_sub(count, Ordering::SeqCst);
                     guard.clear();
@@ -71,7 +77,12 @@ fn a_slot_names_its_run_and_a_dead_ones_slot_is_swept_before_it_is_taken() {
     let guard = take(&mut slots.waiter(1, 1), "R1");
     assert_eq!(slots.used(2), [(0, Some(text("R1"))), (1, None)]);
     let mut second = slots.waiter(1, 1);
-    assert!(second.try_take(&text("R2"), &mut |_| true).unwrap().is_none());
+    assert!(
+        second
+            .try_take(&text("R2"), &mut |_| true)
+            .unwrap()
+            .is_none()
+    );
     // Dropped without `clear`, as the kernel does for a killed holder.
     drop(guard);
     assert_eq!(slots.used(1), [(0, None)]);
@@ -80,7 +91,10 @@ fn a_slot_names_its_run_and_a_dead_ones_slot_is_swept_before_it_is_taken() {
         asked.push(left.run_id.to_string());
         false
     });
-    assert!(refused.unwrap().is_none(), "a slot is not taken while something of its last run is left");
+    assert!(
+        refused.unwrap().is_none(),
+        "a slot is not taken while something of its last run is left"
+    );
     let guard = take(&mut second, "R2");
     assert_eq!(asked, ["R1"]);
     guard.clear();
@@ -110,7 +124,12 @@ fn waiting_costs_nothing() {
     let mut waiters: Vec<_> = (0..3).map(|_| slots.waiter(1, 1)).collect();
     for _ in 0..3 {
         for waiter in &mut waiters {
-            assert!(waiter.try_take(&text("R2"), &mut |_| true).unwrap().is_none());
+            assert!(
+                waiter
+                    .try_take(&text("R2"), &mut |_| true)
+                    .unwrap()
+                    .is_none()
+            );
         }
     }
     for waiter in &waiters {

@@ -66,7 +66,11 @@ impl SlotWaiter {
             Some(watch) => !watch.read()?.is_empty(),
             None => false,
         };
-        self.retry = if had_event { RETRY_FIRST } else { (self.retry * 2).min(RETRY_MAX) };
+        self.retry = if had_event {
+            RETRY_FIRST
+        } else {
+            (self.retry * 2).min(RETRY_MAX)
+        };
         if self.scan(sweep)? {
             return self.finish(text).map(Some);
         }
@@ -149,7 +153,9 @@ fn try_lock(file: Option<LockFile>, path: PathBuf) -> Result<Attempt, FsError> {
 }
 
 fn is_clean(lock: &Lock, sweep: &mut dyn FnMut(&SlotText) -> bool) -> Result<bool, FsError> {
-    let Some(text) = SlotText::parse(&lock.read_text()?) else { return Ok(true) };
+    let Some(text) = SlotText::parse(&lock.read_text()?) else {
+        return Ok(true);
+    };
     if !sweep(&text) {
         return Ok(false);
     }

@@ -179,7 +179,10 @@ impl LockFile {
     /// # Errors
     /// [`FsError`].
     pub fn open(path: &Path) -> Result<Self, FsError> {
-        Ok(Self { file: open(path)?, path: path.to_owned() })
+        Ok(Self {
+            file: open(path)?,
+            path: path.to_owned(),
+        })
     }
 
     /// Takes the lock exclusively if nobody has it.
@@ -194,7 +197,10 @@ impl LockFile {
             }
             Err(e) => return Err(FsError::other("lock", &self.path, e)),
         }
-        let lock = Lock { file: self.file, path: self.path };
+        let lock = Lock {
+            file: self.file,
+            path: self.path,
+        };
         if lock.is_current() {
             return Ok(Attempt::Locked(lock));
         }

@@ -52,7 +52,10 @@ pub fn reap() -> Reaped {
                     (None, Some(signal)) => ExitStatus::Signal(signal),
                     (None, None) => continue,
                 };
-                return Reaped::Ended { pid: pid.as_raw_nonzero().get().unsigned_abs(), status: ended };
+                return Reaped::Ended {
+                    pid: pid.as_raw_nonzero().get().unsigned_abs(),
+                    status: ended,
+                };
             }
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return Reaped::NoChild,
@@ -88,7 +91,9 @@ pub struct ChildUsage {
 /// What `getrusage(RUSAGE_CHILDREN)` says.
 #[must_use]
 pub fn children_usage() -> ChildUsage {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return ChildUsage::default() };
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
+        return ChildUsage::default();
+    };
     let millis = |n: i64| u64::try_from(n).unwrap_or(0);
     ChildUsage {
         user_ms: millis(usage.user_time().num_milliseconds()),
@@ -129,16 +134,29 @@ impl SignalQueue {
     /// The kernel's, when descriptors run out.
     pub fn new(set: SignalSet) -> io::Result<Self> {
         let mut mask = SigSet::empty();
-        for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        for signal in [
+            Signal::SIGCHLD,
+            Signal::SIGTERM,
+            Signal::SIGINT,
+            Signal::SIGHUP,
+        ] {
             mask.add(signal);
         }
         if set == SignalSet::Foreground {
-            for signal in [Signal::SIGQUIT, Signal::SIGWINCH, Signal::SIGUSR1, Signal::SIGUSR2] {
+            for signal in [
+                Signal::SIGQUIT,
+                Signal::SIGWINCH,
+                Signal::SIGUSR1,
+                Signal::SIGUSR2,
+            ] {
                 mask.add(signal);
             }
         }
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
-        Ok(Self(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+        Ok(Self(SignalFd::with_flags(
+            &mask,
+            SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+        )?))
     }
 
     /// The next signal that arrived, without blocking.
@@ -164,6 +182,8 @@ pub const SIGCHLD: i32 = Signal::SIGCHLD as i32;
 pub const SIGTERM: i32 = Signal::SIGTERM as i32;
 /// `SIGINT`'s number.
 pub const SIGINT: i32 = Signal::SIGINT as i32;
+/// `SIGQUIT`'s number.
+pub const SIGQUIT: i32 = Signal::SIGQUIT as i32;
 /// `SIGHUP`'s number.
 pub const SIGHUP: i32 = Signal::SIGHUP as i32;
 
@@ -174,8 +194,10 @@ pub const SIGHUP: i32 = Signal::SIGHUP as i32;
 /// # Errors
 /// The kernel's, other than an interruption.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<PollFd<'_>> =
-        fds.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
+    let mut polled: Vec<PollFd<'_>> = fds
+        .iter()
+        .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+        .collect();
     let timeout = match timeout {
         None => PollTimeout::NONE,
         // Rounded up: waking a millisecond early would spin until the deadline is reached.
@@ -185,9 +207,10 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::R
         }
     };
     match nix::poll::poll(&mut polled, timeout) {
-        Ok(_) | Err(Errno::EINTR) => {
-            Ok(polled.iter().map(|fd| fd.revents().is_some_and(|seen| !seen.is_empty())).collect())
-        }
+        Ok(_) | Err(Errno::EINTR) => Ok(polled
+            .iter()
+            .map(|fd| fd.revents().is_some_and(|seen| !seen.is_empty()))
+            .collect()),
         Err(errno) => Err(errno.into()),
     }
 }

@@ -84,7 +84,11 @@ impl Active {
         let waiter = slots.map(|slots| Box::new(slots.waiter(spec.ceiling, spec.slots)));
         Self {
             argv: spec.argv.iter().map(OsString::from).collect(),
-            env: spec.env.iter().map(|(n, v)| (OsString::from(n), OsString::from(v))).collect(),
+            env: spec
+                .env
+                .iter()
+                .map(|(n, v)| (OsString::from(n), OsString::from(v)))
+                .collect(),
             surroundings,
             dir: run_dir(&state_dir, &spec.run_id),
             state_dir,
@@ -150,7 +154,9 @@ impl Active {
                 }
                 if !self.told_waiting {
                     self.told_waiting = true;
-                    self.messages.push(Message::Waiting { run_id: self.spec.run_id.clone() });
+                    self.messages.push(Message::Waiting {
+                        run_id: self.spec.run_id.clone(),
+                    });
                 }
             }
             Err(error) => {
@@ -170,13 +176,22 @@ impl Active {
 
     /// When something is due although nothing happens.
     pub(super) fn due(&self) -> Option<Mono> {
-        let looks = matches!(self.phase, Phase::Running | Phase::Stopping(_) | Phase::Killing(_));
+        let looks = matches!(
+            self.phase,
+            Phase::Running | Phase::Stopping(_) | Phase::Killing(_)
+        );
         let running = self.phase == Phase::Running;
         [
             self.act_at,
             self.deadline_at.filter(|_| running),
-            self.output_watch.as_ref().filter(|_| looks).map(OutputWatch::due),
-            self.idle_watch.as_ref().filter(|_| running).map(IdleWatch::due),
+            self.output_watch
+                .as_ref()
+                .filter(|_| looks)
+                .map(OutputWatch::due),
+            self.idle_watch
+                .as_ref()
+                .filter(|_| running)
+                .map(IdleWatch::due),
             self.settle.as_ref().and_then(super::settle::Settle::due),
         ]
         .into_iter()
@@ -287,6 +302,8 @@ pub(super) fn sweep_left_over(text: &SlotText) -> bool {
 
 /// The wall clock, for labels.
 pub(super) fn wall_now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -20,7 +20,7 @@ const IDLE_CPU_SHARE: u64 = 100;
 
 /// Sizes of the outputs, and when to look at them again.
 #[derive(Debug, Clone)]
-pub struct OutputWatch {
+pub(super) struct OutputWatch {
     limits: RunLimits,
     seen: [u64; 2],
     seen_at: Duration,
@@ -30,21 +30,28 @@ pub struct OutputWatch {
 impl OutputWatch {
     /// Starts at the spawn.
     #[must_use]
-    pub fn new(limits: RunLimits, now: Duration) -> Self {
-        Self { limits, seen: [0; 2], seen_at: now, interval: LOOK_FIRST }
+    pub(super) fn new(limits: RunLimits, now: Duration) -> Self {
+        Self {
+            limits,
+            seen: [0; 2],
+            seen_at: now,
+            interval: LOOK_FIRST,
+        }
     }
 
     /// When to look next.
     #[must_use]
-    pub fn due(&self) -> Duration {
+    pub(super) fn due(&self) -> Duration {
         self.seen_at + self.interval
     }
 
     /// Takes a look's result; answers whether something was written since the last one.
-    pub fn looked(&mut self, sizes: [u64; 2], now: Duration) -> bool {
+    pub(super) fn looked(&mut self, sizes: [u64; 2], now: Duration) -> bool {
         let before: u64 = self.seen.iter().sum();
         let grown = sizes.iter().sum::<u64>().saturating_sub(before);
-        let elapsed = now.saturating_sub(self.seen_at).max(Duration::from_millis(1));
+        let elapsed = now
+            .saturating_sub(self.seen_at)
+            .max(Duration::from_millis(1));
         let changed = sizes != self.seen;
         (self.seen, self.seen_at) = (sizes, now);
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
@@ -56,22 +63,23 @@ impl OutputWatch {
 
     /// Whether a stream passed `output_stop`.
     #[must_use]
-    pub fn is_over_stop(&self) -> bool {
+    pub(super) fn is_over_stop(&self) -> bool {
         let stop = self.limits.output_stop;
         stop > 0 && self.seen.iter().any(|size| *size > stop)
     }
 
     /// The part of each stream beyond `output_max`, as (from, length).
     #[must_use]
-    pub fn surplus(&self) -> [Option<(u64, u64)>; 2] {
+    pub(super) fn surplus(&self) -> [Option<(u64, u64)>; 2] {
         let max = self.limits.output_max;
-        self.seen.map(|size| (size > max).then(|| (max, size - max)))
+        self.seen
+            .map(|size| (size > max).then(|| (max, size - max)))
     }
 }
 
 /// Whether a run does anything.
 #[derive(Debug, Clone)]
-pub struct IdleWatch {
+pub(super) struct IdleWatch {
     bound: Duration,
     active_at: Duration,
     looked_at: Duration,
@@ -81,26 +89,33 @@ pub struct IdleWatch {
 impl IdleWatch {
     /// Starts at the spawn; none when the bound is off.
     #[must_use]
-    pub fn new(limits: &RunLimits, now: Duration) -> Option<Self> {
+    pub(super) fn new(limits: &RunLimits, now: Duration) -> Option<Self> {
         let bound = Duration::from_millis(limits.idle_ms);
-        (!bound.is_zero()).then_some(Self { bound, active_at: now, looked_at: now, cpu_ms: 0 })
+        (!bound.is_zero()).then_some(Self {
+            bound,
+            active_at: now,
+            looked_at: now,
+            cpu_ms: 0,
+        })
     }
 
     /// When to look at the tree's CPU time next.
     #[must_use]
-    pub fn due(&self) -> Duration {
+    pub(super) fn due(&self) -> Duration {
         let interval = (self.bound / 8).clamp(IDLE_LOOK_MIN, IDLE_LOOK_MAX);
-        (self.looked_at + interval).min((self.active_at + self.bound).max(self.looked_at + IDLE_LOOK_MIN))
+        (self.looked_at + interval)
+            .min((self.active_at + self.bound).max(self.looked_at + IDLE_LOOK_MIN))
     }
 
     /// Output was seen.
-    pub fn output_seen(&mut self, now: Duration) {
+    pub(super) fn output_seen(&mut self, now: Duration) {
         self.active_at = now;
     }
 
     /// Takes the tree's CPU time in milliseconds; answers whether the run has been idle for its bound.
-    pub fn looked(&mut self, cpu_ms: u64, now: Duration) -> bool {
-        let elapsed = u64::try_from(now.saturating_sub(self.looked_at).as_millis()).unwrap_or(u64::MAX);
+    pub(super) fn looked(&mut self, cpu_ms: u64, now: Duration) -> bool {
+        let elapsed =
+            u64::try_from(now.saturating_sub(self.looked_at).as_millis()).unwrap_or(u64::MAX);
         let used = cpu_ms.saturating_sub(self.cpu_ms);
         if used > 0 && used.saturating_mul(IDLE_CPU_SHARE) >= elapsed {
             self.active_at = now;
@@ -141,11 +156,17 @@ mod tests {
 
     #[test]
     fn idle_is_no_output_and_no_cpu_time_for_the_whole_bound() {
-        let limits = RunLimits { idle_ms: 1_000, ..sample().limits };
+        let limits = RunLimits {
+            idle_ms: 1_000,
+            ..sample().limits
+        };
         let mut watch = IdleWatch::new(&limits, ms(0)).unwrap();
         assert_eq!(watch.due(), ms(125));
         assert!(!watch.looked(10, ms(900)), "10 ms of CPU in 900 ms is work");
-        assert!(!watch.looked(11, ms(1_800)), "1 ms is not, but the bound is not over");
+        assert!(
+            !watch.looked(11, ms(1_800)),
+            "1 ms is not, but the bound is not over"
+        );
         assert!(watch.looked(11, ms(1_900)));
         watch.output_seen(ms(1_950));
         assert!(!watch.looked(11, ms(2_000)));

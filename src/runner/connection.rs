@@ -15,7 +15,10 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(stream: UnixStream) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, unread: Vec::new() })
+        Ok(Self {
+            stream,
+            unread: Vec::new(),
+        })
     }
 
     /// Sends one message; answers whether it went out whole.

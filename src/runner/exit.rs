@@ -118,7 +118,11 @@ mod tests {
             (None, Some(ExitStatus::Signal(9)), Outcome::Killed),
             (None, None, Outcome::SpawnFailed),
             (Some(StopReason::TimedOut), code(0), Outcome::TimedOut),
-            (Some(StopReason::Idle), Some(ExitStatus::Signal(15)), Outcome::Idle),
+            (
+                Some(StopReason::Idle),
+                Some(ExitStatus::Signal(15)),
+                Outcome::Idle,
+            ),
             (Some(StopReason::OutputLimit), code(1), Outcome::OutputLimit),
             (Some(StopReason::Cancelled), code(0), Outcome::Cancelled),
             (Some(StopReason::Cancelled), None, Outcome::Cancelled),
@@ -134,8 +138,19 @@ mod tests {
         let report = ExitReport::without_child(&run_id, Outcome::SpawnFailed, at, "no".into());
         let json: serde_json::Value = serde_json::from_str(&report.exit_json()).unwrap();
         for key in [
-            "run_id", "outcome", "exit_code", "signal", "started_at", "ended_at", "duration_ms",
-            "user_ms", "system_ms", "max_rss_kib", "stdout_bytes", "stderr_bytes", "truncated",
+            "run_id",
+            "outcome",
+            "exit_code",
+            "signal",
+            "started_at",
+            "ended_at",
+            "duration_ms",
+            "user_ms",
+            "system_ms",
+            "max_rss_kib",
+            "stdout_bytes",
+            "stderr_bytes",
+            "truncated",
             "stragglers_killed",
         ] {
             assert!(json.get(key).is_some(), "{key}");

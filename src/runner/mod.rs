@@ -4,6 +4,9 @@ mod active;
 mod bounds;
 mod connection;
 mod exit;
+mod foreground;
+mod link;
+mod pool;
 mod protocol;
 mod run;
 mod serve;
@@ -13,6 +16,11 @@ mod start;
 mod tree_end;
 
 pub use exit::{ExitReport, outcome_of, read_exit, run_dir};
+pub use foreground::{
+    ForegroundEnd, ForegroundError, ForegroundEvent, ForegroundSpec, client_ceiling, foreground,
+    is_nested,
+};
+pub use pool::{Adopted, Pool, PoolError, PoolSettings, RunnerEvent};
 pub use protocol::{CurrentRun, Message, PROTOCOL, Request, StopHow, decode, encode};
 pub use run::StopReason;
 pub use serve::{serve, socket_path};

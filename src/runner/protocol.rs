@@ -11,7 +11,7 @@ pub const PROTOCOL: u32 = 1;
 
 /// The longest line: arguments and environment are bounded by the kernel to 2 MiB, escapes may
 /// multiply that.
-pub const LINE_BYTES_MAX: usize = 32 << 20;
+pub(super) const LINE_BYTES_MAX: usize = 32 << 20;
 
 /// How to stop a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,8 +115,15 @@ mod tests {
     fn messages_come_back_and_the_version_is_on_the_first_line() {
         let request = Request::Run(Box::new(sample()));
         assert_eq!(decode::<Request>(&encode(&request)).unwrap(), request);
-        let runner = Identity { pid: 1, start_ticks: 2 };
-        let hello = encode(&Message::Hello { protocol: PROTOCOL, runner, run: None });
+        let runner = Identity {
+            pid: 1,
+            start_ticks: 2,
+        };
+        let hello = encode(&Message::Hello {
+            protocol: PROTOCOL,
+            runner,
+            run: None,
+        });
         assert_eq!(
             String::from_utf8(hello).unwrap(),
             "{\"hello\":{\"protocol\":1,\"runner\":{\"pid\":1,\"start_ticks\":2},\"run\":null}}\n"

@@ -18,7 +18,7 @@ pub enum StopReason {
 
 /// Where a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub(super) enum Phase {
     /// Waits for slots. Nothing exists yet.
     Waiting,
     /// Holds its slots; the child is about to exist, or a passing shortage delays it.
@@ -36,7 +36,7 @@ pub enum Phase {
 
 /// What happens to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
+pub(super) enum Input {
     /// All its slots are locked and name it.
     SlotsTaken,
     /// The child exists.
@@ -59,7 +59,7 @@ pub enum Input {
 
 /// What to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub(super) enum Act {
     /// Nothing.
     Wait,
     /// Start the child.
@@ -75,7 +75,7 @@ pub enum Act {
 /// An input that cannot happen in a phase: a mistake in the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a run in phase {phase:?} cannot get {input:?}")]
-pub struct Illegal {
+pub(super) struct Illegal {
     /// Where it was.
     pub phase: Phase,
     /// What came.
@@ -86,7 +86,7 @@ pub struct Illegal {
 ///
 /// # Errors
 /// [`Illegal`] for an input that the phase excludes.
-pub fn next(phase: Phase, input: Input) -> Result<(Phase, Act), Illegal> {
+pub(super) fn next(phase: Phase, input: Input) -> Result<(Phase, Act), Illegal> {
     use Input as I;
     use Phase as P;
     Ok(match (phase, input) {
@@ -135,9 +135,18 @@ mod tests {
         ];
         let stopped = P::Ended(Some(LATE));
         let table: [(I, [Option<(P, Act)>; 6]); 9] = [
-            (I::SlotsTaken, [Some((P::Starting, Spawn)), None, None, None, None, None]),
-            (I::Spawned, [None, Some((P::Running, Wait)), None, None, None, None]),
-            (I::SpawnDelayed, [None, Some((P::Starting, Wait)), None, None, None, None]),
+            (
+                I::SlotsTaken,
+                [Some((P::Starting, Spawn)), None, None, None, None, None],
+            ),
+            (
+                I::Spawned,
+                [None, Some((P::Running, Wait)), None, None, None, None],
+            ),
+            (
+                I::SpawnDelayed,
+                [None, Some((P::Starting, Wait)), None, None, None, None],
+            ),
             (
                 I::SpawnFailed,
                 [
@@ -215,6 +224,9 @@ mod tests {
     #[test]
     fn a_deadline_passed_while_stragglers_are_ended_does_not_change_the_outcome() {
         let (phase, _) = next(Phase::Running, Input::LeaderEnded).unwrap();
-        assert_eq!(next(phase, Input::Stop(LATE)).unwrap().0, Phase::Stopping(None));
+        assert_eq!(
+            next(phase, Input::Stop(LATE)).unwrap().0,
+            Phase::Stopping(None)
+        );
     }
 }

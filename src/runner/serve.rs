@@ -61,7 +61,7 @@ struct Runner {
     connection: Option<Connection>,
     active: Option<Active>,
     clock: Instant,
-    alone_since: Mono,
+    was_connected: bool,
     leaving: bool,
 }
 
@@ -98,7 +98,7 @@ impl Runner {
             connection: None,
             active: None,
             clock: Instant::now(),
-            alone_since: Duration::ZERO,
+            was_connected: false,
             leaving: false,
         })
     }
@@ -136,8 +136,8 @@ impl Runner {
         if self.active.is_some() {
             return false;
         }
-        let waited = self.now().saturating_sub(self.alone_since);
-        self.leaving || (self.connection.is_none() && waited >= FIRST_CONNECTION_TIME)
+        let waited = self.was_connected || self.now() >= FIRST_CONNECTION_TIME;
+        self.leaving || (self.connection.is_none() && waited)
     }
 
     fn wait(&self) -> std::io::Result<Ready> {
@@ -146,7 +146,7 @@ impl Runner {
         if let Some(connection) = &self.connection {
             fds.push(connection.as_fd());
         } else if self.active.is_none() {
-            due = Some(self.alone_since + FIRST_CONNECTION_TIME);
+            due = Some(FIRST_CONNECTION_TIME);
         }
         let slots = self.active.as_ref().and_then(Active::event_fd);
         fds.extend(slots);
@@ -186,19 +186,26 @@ impl Runner {
     }
 
     fn on_connect(&mut self) {
-        let Ok((stream, _)) = self.listener.accept() else { return };
-        let Ok(mut connection) = Connection::new(stream) else { return };
+        let Ok((stream, _)) = self.listener.accept() else {
+            return;
+        };
+        let Ok(mut connection) = Connection::new(stream) else {
+            return;
+        };
         let hello = Message::Hello {
             protocol: PROTOCOL,
             runner: self.own,
             run: self.active.as_ref().map(Active::current),
         };
+        self.was_connected = true;
         // The newest daemon is the one: an older one that lost the singleton lock is dropped.
         self.connection = connection.send(&hello).then_some(connection);
     }
 
     fn on_requests(&mut self) {
-        let Some(connection) = &mut self.connection else { return };
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
         let (requests, open) = connection.receive();
         for request in requests {
             self.on_request(request);
@@ -214,7 +221,8 @@ impl Runner {
             (Request::Run(spec), None) if !self.leaving => {
                 let state_dir = self.state_dir.clone();
                 let slots = Some(&self.slots);
-                let mut active = Active::new(*spec, state_dir, Surroundings::Captured, slots, self.own);
+                let mut active =
+                    Active::new(*spec, state_dir, Surroundings::Captured, slots, self.own);
                 active.try_slots(now);
                 self.active = Some(active);
             }
@@ -239,7 +247,10 @@ impl Runner {
         let now = self.now();
         if let Some(active) = &mut self.active {
             for message in std::mem::take(&mut active.messages) {
-                let sent = self.connection.as_mut().is_some_and(|connection| connection.send(&message));
+                let sent = self
+                    .connection
+                    .as_mut()
+                    .is_some_and(|connection| connection.send(&message));
                 if !sent {
                     self.connection = None;
                 }
@@ -251,15 +262,10 @@ impl Runner {
                 self.active = None;
             }
         }
-        if self.active.is_none() && self.connection.is_none() && self.alone_since == Duration::MAX {
-            self.leaving = true;
-        }
     }
 
     fn disconnected(&mut self) {
         self.connection = None;
-        // From now on nobody is waited for: a runner without a run leaves at once.
-        self.alone_since = Duration::MAX;
         self.tell();
     }
 }

@@ -43,8 +43,11 @@ impl Active {
     /// Nothing of the run lives: measures, writes `exit.json`, reports. The slots stay locked.
     pub(super) fn finish(&mut self, now: Mono) {
         let report = self.make_report(now);
-        let written = fsx::replace_cached(&self.dir.join("exit.json"), report.exit_json().as_bytes());
-        self.messages.push(Message::Exited { report: report.clone() });
+        let written =
+            fsx::replace_cached(&self.dir.join("exit.json"), report.exit_json().as_bytes());
+        self.messages.push(Message::Exited {
+            report: report.clone(),
+        });
         self.outputs = None;
         self.act_at = None;
         self.settle = Some(Settle {
@@ -110,10 +113,16 @@ impl Active {
                 format!("stopped at its deadline of {} ms", limits.deadline_ms)
             }
             (Some(StopReason::Idle), _) => {
-                format!("stopped after {} ms without output and CPU time", limits.idle_ms)
+                format!(
+                    "stopped after {} ms without output and CPU time",
+                    limits.idle_ms
+                )
             }
             (Some(StopReason::OutputLimit), _) => {
-                format!("stopped because it wrote more than {}", format_size(limits.output_stop))
+                format!(
+                    "stopped because it wrote more than {}",
+                    format_size(limits.output_stop)
+                )
             }
             _ => String::new(),
         }
@@ -128,14 +137,18 @@ impl Active {
 
     /// Nobody is there to make the end durable: it is ours to do, now (and again after a failure).
     pub(super) fn settle_alone(&mut self, now: Mono) {
-        let Some(settle) = self.settle.as_mut().filter(|settle| !settle.alone) else { return };
+        let Some(settle) = self.settle.as_mut().filter(|settle| !settle.alone) else {
+            return;
+        };
         settle.alone = true;
         settle.try_at = Some(now);
         self.settle_on_time(now);
     }
 
     pub(super) fn settle_on_time(&mut self, now: Mono) {
-        let Some(settle) = self.settle.as_mut().filter(|settle| !settle.done) else { return };
+        let Some(settle) = self.settle.as_mut().filter(|settle| !settle.done) else {
+            return;
+        };
         if settle.try_at.is_none_or(|at| at > now) {
             return;
         }
@@ -184,7 +197,10 @@ fn cut_output(file: &File, max: u64) -> (u64, bool) {
     // All writers are gone, so nothing is appended between the cut and the marker.
     if fsx::truncate(file, max).is_ok() {
         let mut file = file;
-        let marker = format!("\n[flockd: cut at {}, {written} bytes were written]\n", format_size(max));
+        let marker = format!(
+            "\n[flockd: cut at {}, {written} bytes were written]\n",
+            format_size(max)
+        );
         let _ = file.write_all(marker.as_bytes());
     }
     (written, true)

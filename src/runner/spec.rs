@@ -173,8 +173,20 @@ pub(super) mod tests {
         let text = sample().spec_json();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         for key in [
-            "run_id", "task_id", "worker", "stage", "role", "attempt", "argv", "cwd", "env_names",
-            "limits", "slots", "lease_id", "lease_epoch", "created_at",
+            "run_id",
+            "task_id",
+            "worker",
+            "stage",
+            "role",
+            "attempt",
+            "argv",
+            "cwd",
+            "env_names",
+            "limits",
+            "slots",
+            "lease_id",
+            "lease_epoch",
+            "created_at",
         ] {
             assert!(json.get(key).is_some(), "{key}");
         }

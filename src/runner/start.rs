@@ -54,9 +54,14 @@ impl Active {
     fn spawn_with(&self, streams: Option<&Streams>) -> Result<u32, SpawnError> {
         let captured = self.surroundings == Surroundings::Captured;
         let files = match streams {
-            Some(Streams { stdin, outputs: [stdout, stderr] }) => {
-                ChildFiles::Given { stdin, stdout, stderr }
-            }
+            Some(Streams {
+                stdin,
+                outputs: [stdout, stderr],
+            }) => ChildFiles::Given {
+                stdin,
+                stdout,
+                stderr,
+            },
             None => ChildFiles::Inherit,
         };
         let child = ChildSpec {
@@ -64,15 +69,30 @@ impl Active {
             env: &self.env,
             cwd: captured.then_some(self.spec.cwd.as_path()),
             files,
-            placement: if captured { Placement::OwnSession } else { Placement::Inherit },
-            dispositions: if captured { Dispositions::Default } else { Dispositions::Inherit },
+            placement: if captured {
+                Placement::OwnSession
+            } else {
+                Placement::Inherit
+            },
+            dispositions: if captured {
+                Dispositions::Default
+            } else {
+                Dispositions::Inherit
+            },
         };
-        if captured { spawn_child(&child) } else { without_stop(|| spawn_child(&child)) }
+        if captured {
+            spawn_child(&child)
+        } else {
+            without_stop(|| spawn_child(&child))
+        }
     }
 
     fn spawned(&mut self, pid: u32, now: Mono) {
         // Our own unreaped child: its entry is there, even when it has ended already.
-        let child = identity_of(pid).unwrap_or(Identity { pid, start_ticks: 0 });
+        let child = identity_of(pid).unwrap_or(Identity {
+            pid,
+            start_ticks: 0,
+        });
         let limits = &self.spec.limits;
         let bound = Duration::from_millis(limits.deadline_ms);
         self.child = Some(child);
@@ -92,7 +112,8 @@ impl Active {
         self.spawn_tries += 1;
         self.spawn_error = Some(error.kind);
         if error.is_passing() && self.spawn_tries < SPAWN_TRIES_MAX {
-            let pause = (SPAWN_PAUSE_FIRST * 2_u32.saturating_pow(self.spawn_tries)).min(SPAWN_PAUSE_MAX);
+            let pause =
+                (SPAWN_PAUSE_FIRST * 2_u32.saturating_pow(self.spawn_tries)).min(SPAWN_PAUSE_MAX);
             self.act_at = Some(now + jitter(pause, self.own_pid()));
             return Input::SpawnDelayed;
         }
@@ -119,7 +140,9 @@ impl Active {
                 self.lease = Some(lock);
                 Ok(())
             }
-            Ok(None) => Err(format!("lease {lease} is being taken over by somebody else")),
+            Ok(None) => Err(format!(
+                "lease {lease} is being taken over by somebody else"
+            )),
             Err(error) => Err(format!("lease {lease} cannot be held: {error}")),
         }
     }
@@ -145,6 +168,9 @@ fn jitter(pause: Duration, salt: u32) -> Duration {
     let nanos = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.subsec_nanos());
-    let share = nanos.wrapping_mul(2_654_435_761).wrapping_add(salt.wrapping_mul(40_503)) % 512;
+    let share = nanos
+        .wrapping_mul(2_654_435_761)
+        .wrapping_add(salt.wrapping_mul(40_503))
+        % 512;
     pause / 2 + pause / 2 * share / 512
 }

@@ -48,7 +48,10 @@ impl Active {
                 Reaped::NoChild => break true,
             }
         };
-        let lives = matches!(self.phase, Phase::Running | Phase::Stopping(_) | Phase::Killing(_));
+        let lives = matches!(
+            self.phase,
+            Phase::Running | Phase::Stopping(_) | Phase::Killing(_)
+        );
         if gone && lives {
             self.feed(Input::TreeGone, now);
         } else if leader_ended && lives {
@@ -59,7 +62,9 @@ impl Active {
     /// TERM to the child's group and to every descendant, also those in sessions of their own.
     pub(super) fn term_tree(&mut self, now: Mono) {
         self.signal_tree(Sent::Term);
-        self.act_at = Some(now + Duration::from_millis(self.spec.limits.grace_ms));
+        // A second TERM, to those that the leader left behind, does not prolong the grace time.
+        self.act_at
+            .get_or_insert(now + Duration::from_millis(self.spec.limits.grace_ms));
     }
 
     /// KILL to every descendant. Comes again until nothing is left.
@@ -86,7 +91,8 @@ impl Active {
             // for the leader's own group it is left out.
             let in_leaders_group = leader.is_some_and(|leader| {
                 self.outputs.is_some()
-                    && crate::proc::stat_of(identity.pid).is_some_and(|stat| stat.group == leader.pid)
+                    && crate::proc::stat_of(identity.pid)
+                        .is_some_and(|stat| stat.group == leader.pid)
             });
             if !in_leaders_group || sent == Sent::Kill {
                 signal(identity, sent);
@@ -103,7 +109,10 @@ impl Active {
         if self.phase != Phase::Running {
             return;
         }
-        let due = self.idle_watch.as_ref().is_some_and(|watch| watch.due() <= now);
+        let due = self
+            .idle_watch
+            .as_ref()
+            .is_some_and(|watch| watch.due() <= now);
         if !due {
             return;
         }
@@ -114,18 +123,27 @@ impl Active {
         for identity in descendants(self.own_pid()) {
             self.peak_rss_kib = self.peak_rss_kib.max(peak_rss_kib(identity.pid));
         }
-        if self.idle_watch.as_mut().is_some_and(|watch| watch.looked(cpu, now)) {
+        if self
+            .idle_watch
+            .as_mut()
+            .is_some_and(|watch| watch.looked(cpu, now))
+        {
             self.stop_for(StopReason::Idle, now);
         }
     }
 
     fn look_at_output(&mut self, now: Mono) {
-        let (Some(outputs), Some(watch)) = (&self.outputs, &mut self.output_watch) else { return };
+        let (Some(outputs), Some(watch)) = (&self.outputs, &mut self.output_watch) else {
+            return;
+        };
         if watch.due() > now {
             return;
         }
         let sizes = [0, 1].map(|at: usize| {
-            outputs.get(at).and_then(|file| file.metadata().ok()).map_or(0, |meta| meta.len())
+            outputs
+                .get(at)
+                .and_then(|file| file.metadata().ok())
+                .map_or(0, |meta| meta.len())
         });
         let changed = watch.looked(sizes, now);
         for (file, surplus) in outputs.iter().zip(watch.surplus()) {
