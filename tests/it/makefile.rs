@@ -33,14 +33,23 @@ fn has(lines: &str, line: &str) -> bool {
 #[test]
 fn behaviour_033_the_operators_ceiling_reaches_the_program() {
     let seen = environment_of_start(&[], &["ACTIVE_GLOBAL_CONCURRENCY=3", "ACTIVE_TASK_POOL=4"]);
-    assert!(has(&seen, "FLOCKD_GLOBAL_CONCURRENCY=3") && has(&seen, "FLOCKD_TASKS=4"), "{seen}");
+    assert!(
+        has(&seen, "FLOCKD_GLOBAL_CONCURRENCY=3") && has(&seen, "FLOCKD_TASKS=4"),
+        "{seen}"
+    );
     let seen = environment_of_start(&[("START_TASK_LIMIT", "7"), ("START_INFINITE", "1")], &[]);
-    assert!(has(&seen, "FLOCKD_LOOP_MAX_COMPLETED=7") && has(&seen, "FLOCKD_LOOP_INFINITE=1"), "{seen}");
+    assert!(
+        has(&seen, "FLOCKD_LOOP_MAX_COMPLETED=7") && has(&seen, "FLOCKD_LOOP_INFINITE=1"),
+        "{seen}"
+    );
 }
 
 #[test]
 fn behaviour_033_the_callers_own_environment_wins_and_unset_stays_unset() {
-    let seen = environment_of_start(&[("FLOCKD_GLOBAL_CONCURRENCY", "9")], &["ACTIVE_GLOBAL_CONCURRENCY=3"]);
+    let seen = environment_of_start(
+        &[("FLOCKD_GLOBAL_CONCURRENCY", "9")],
+        &["ACTIVE_GLOBAL_CONCURRENCY=3"],
+    );
     assert!(has(&seen, "FLOCKD_GLOBAL_CONCURRENCY=9"), "{seen}");
     assert!(!seen.contains("FLOCKD_TASKS"), "{seen}");
     let seen = environment_of_start(&[], &["ACTIVE_TASK_POOL="]);
@@ -51,8 +60,11 @@ fn behaviour_033_the_callers_own_environment_wins_and_unset_stays_unset() {
 fn agent(script: &str, prepare: &str, claims: &str, prompt: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let prepared = Command::new("sh")
-        .args(["-euc", "git init -q . && echo a >a.txt && cp -r \"$0\" scripts && git add -A && \
-               git -c user.name=A -c user.email=a@example.org commit -qm begin; eval \"$1\""])
+        .args([
+            "-euc",
+            "git init -q . && echo a >a.txt && cp -r \"$0\" scripts && git add -A && \
+               git -c user.name=A -c user.email=a@example.org commit -qm begin; eval \"$1\"",
+        ])
         .arg(repository().join("scripts"))
         .arg(prepare)
         .current_dir(folder.path())
@@ -83,8 +95,14 @@ fn verdict(output: &Output) -> String {
 #[test]
 fn shipped_writer_runs_the_block_of_the_task() {
     let run = |prompt: &str| verdict(&agent("agents/write.sh", "", "", prompt));
-    assert_eq!(run("Do it.\n```sh\necho b > b.txt\ntest -f b.txt\n```\n"), "verdict: pass");
-    assert_eq!(run("Do it.\n```sh\nfalse\necho never\n```\n"), "verdict: fail the sh block of the task failed");
+    assert_eq!(
+        run("Do it.\n```sh\necho b > b.txt\ntest -f b.txt\n```\n"),
+        "verdict: pass"
+    );
+    assert_eq!(
+        run("Do it.\n```sh\nfalse\necho never\n```\n"),
+        "verdict: fail the sh block of the task failed"
+    );
     assert!(run("Please write a poem.\n").starts_with("verdict: blocked "));
 }
 
@@ -95,24 +113,43 @@ fn shipped_reviewer_of_scope_knows_files_folders_and_globs() {
     assert_eq!(run("a.txt\nx"), "verdict: pass");
     assert_eq!(run("a.txt\nx/**/*.md"), "verdict: pass");
     assert_eq!(run("."), "verdict: pass");
-    assert_eq!(run("a.txt\nx/y/b"), "verdict: fail 1 path(s) outside the claim");
-    assert_eq!(run(""), "verdict: pass", "no claims at all: the whole repository");
+    assert_eq!(
+        run("a.txt\nx/y/b"),
+        "verdict: fail 1 path(s) outside the claim"
+    );
+    assert_eq!(
+        run(""),
+        "verdict: pass",
+        "no claims at all: the whole repository"
+    );
 }
 
 #[test]
 fn shipped_reviewer_of_text_finds_what_it_looks_for() {
     let run = |make: &str| verdict(&agent("agents/review-text.sh", make, "", ""));
-    assert_eq!(run("printf 'fine\\n' > b.txt; printf 'a\\0b ' > binary"), "verdict: pass");
+    assert_eq!(
+        run("printf 'fine\\n' > b.txt; printf 'a\\0b ' > binary"),
+        "verdict: pass"
+    );
     assert_eq!(run("printf 'no end' > b.txt"), "verdict: fail 1 finding(s)");
-    assert_eq!(run("printf 'blank \\ncr\\r\\n<<<<<<< x\\n' > b.txt"), "verdict: fail 3 finding(s)");
+    assert_eq!(
+        run("printf 'blank \\ncr\\r\\n<<<<<<< x\\n' > b.txt"),
+        "verdict: fail 3 finding(s)"
+    );
 }
 
 #[test]
 fn shipped_check_refuses_nothing_and_broken_tables() {
     let run = |make: &str| agent("verify.sh", make, "", "").status.code();
     assert_eq!(run(""), Some(1));
-    assert_eq!(run("printf '# T\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n' > t.md"), Some(0));
-    assert_eq!(run("printf '# T\\n\\n| a | b |\\n|---|---|\\n| 1 |\\n' > t.md"), Some(1));
+    assert_eq!(
+        run("printf '# T\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n' > t.md"),
+        Some(0)
+    );
+    assert_eq!(
+        run("printf '# T\\n\\n| a | b |\\n|---|---|\\n| 1 |\\n' > t.md"),
+        Some(1)
+    );
     assert_eq!(run("printf 'T\\n' > t.md"), Some(1));
 }
 
@@ -127,17 +164,34 @@ fn shipped_tasks_pass_their_own_reviewers() {
         .status()
         .unwrap();
     assert!(copied.success());
-    let tasks = eventually("the tasks are listed", || fs::read_dir(folder.path().join("tasks")).ok());
+    let tasks = eventually("the tasks are listed", || {
+        fs::read_dir(folder.path().join("tasks")).ok()
+    });
     let mut count = 0;
     for task in tasks {
         let text = fs::read_to_string(task.unwrap().path()).unwrap();
-        let claims = text.lines().find_map(|line| line.strip_prefix("claims = ")).unwrap();
+        let claims = text
+            .lines()
+            .find_map(|line| line.strip_prefix("claims = "))
+            .unwrap();
         let claims = claims.replace(['[', ']', '"'], "").replace(", ", "\n");
-        for script in ["agents/write.sh", "agents/review-scope.sh", "agents/review-text.sh", "verify.sh"] {
+        for script in [
+            "agents/write.sh",
+            "agents/review-scope.sh",
+            "agents/review-text.sh",
+            "verify.sh",
+        ] {
             let output = run_script(folder.path(), script, &claims, &text);
-            assert_eq!(verdict(&output), "verdict: pass", "{script} of\n{text}\n{output:?}");
+            assert_eq!(
+                verdict(&output),
+                "verdict: pass",
+                "{script} of\n{text}\n{output:?}"
+            );
         }
-        let clean = Command::new("git").args(["clean", "-fdq"]).current_dir(folder.path()).status();
+        let clean = Command::new("git")
+            .args(["clean", "-fdq"])
+            .current_dir(folder.path())
+            .status();
         assert!(clean.unwrap().success());
         count += 1;
     }
