@@ -45,7 +45,7 @@ $(FLOCKD):
 	$(CARGO) build --release --locked --bin flockd
 
 test: ## Run the test suite
-	$(CARGO) test --locked -- --skip conformance_
+	$(CARGO) test --locked --no-fail-fast -- --skip conformance_
 
 check: fmt clippy test doc deny ## Format, lints, tests, docs, dependencies: the definition of done
 
