@@ -11,6 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 /// A state directory with a pool of its own.
 pub(crate) struct Runs {
     folder: tempfile::TempDir,
+    runtime_dir: PathBuf,
     runtime: tokio::runtime::Runtime,
     pool: Pool,
     events: UnboundedReceiver<RunnerEvent>,
@@ -33,12 +34,12 @@ impl Runs {
             .enable_all()
             .build()
             .unwrap();
-        let runtime_dir = folder.path().join("r");
-        flockd::fsx::create_dir_all(&runtime_dir).unwrap();
-        flockd::fsx::create_dir_all(&folder.path().join("state")).unwrap();
+        let state_dir = folder.path().join("state");
+        flockd::fsx::create_dir_all(&state_dir).unwrap();
+        let runtime_dir = flockd::fsx::runtime_dir(&state_dir).unwrap();
         let settings = PoolSettings {
-            state_dir: folder.path().join("state"),
-            runtime_dir,
+            state_dir,
+            runtime_dir: runtime_dir.clone(),
             exe: flockd().to_owned(),
             prefix: "t".to_owned(),
         };
@@ -46,6 +47,7 @@ impl Runs {
         let pool = Pool::new(settings, sender);
         Self {
             folder,
+            runtime_dir,
             runtime,
             pool,
             events,
@@ -140,6 +142,8 @@ impl Runs {
 impl Drop for Runs {
     fn drop(&mut self) {
         self.pool.close();
+        // The runners notice by themselves; their sockets' folder is this test's own.
+        drop(std::fs::remove_dir_all(&self.runtime_dir));
     }
 }
 
