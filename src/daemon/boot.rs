@@ -41,6 +41,10 @@ const FOLDERS: [&str; 7] = [
     "worktrees",
 ];
 
+/// A client that asks whether a daemon lives holds the lock for a moment: that is not a daemon.
+const LOCK_TRIES: u32 = 5;
+const LOCK_TRY_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
+
 /// Makes the state directory ready and takes its lock.
 pub(super) fn prepare(state_dir: &Path, worktree_dir: &Path) -> Result<DaemonLock, BootError> {
     crate::fsx::refuse_symlink(state_dir)?;

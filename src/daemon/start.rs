@@ -146,6 +146,7 @@ fn assemble(
             state_dir: state_dir.clone(),
             runtime_dir: runtime_dir.clone(),
             exe: std::env::current_exe()?,
+        prefix: "d".to_owned(),
         },
         runner_events(inputs.clone()),
     ));
@@ -249,7 +250,7 @@ fn runner_events(
 
 impl Parts {
     async fn go(mut self) -> anyhow::Result<Finish> {
-        let adopted = self.effector.pool.adopt_all().await;
+        let adopted = self.effector.pool.adopt_all().await?;
         let effects = self.looper.core.begin(self.looper.clock.now());
         self.looper.queue(effects);
         for input in self.watcher.read_all() {
@@ -278,7 +279,7 @@ impl Parts {
         tokio::spawn(Arc::clone(&self.server).serve(self.listener));
         tokio::spawn(self.effector.run(self.work_rx));
         let ended = self.looper.run(self.rx).await;
-        pool.close().await;
+        pool.close();
         let closed = self.looper.ledger.close();
         let finish = ended.map_err(anyhow::Error::msg)?;
         closed?;
