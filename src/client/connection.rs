@@ -68,7 +68,9 @@ impl Client {
         let stream = connect_within(&address, CONNECT_TIMEOUT)?;
         stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        Ok(Self { reader: BufReader::new(stream) })
+        Ok(Self {
+            reader: BufReader::new(stream),
+        })
     }
 
     /// Asks once. A reply that says no is [`ClientError::Refused`].
@@ -113,11 +115,15 @@ impl Client {
     fn receive(&mut self) -> Result<Option<Reply>, ClientError> {
         let mut line = Vec::new();
         let bound = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
-        (&mut self.reader).take(bound).read_until(b'\n', &mut line)?;
+        (&mut self.reader)
+            .take(bound)
+            .read_until(b'\n', &mut line)?;
         if line.is_empty() {
             return Ok(None);
         }
-        decode(&line).map(Some).map_err(|e| ClientError::Protocol(e.to_string()))
+        decode(&line)
+            .map(Some)
+            .map_err(|e| ClientError::Protocol(e.to_string()))
     }
 }
 
@@ -167,7 +173,10 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
 
-    #[expect(clippy::disallowed_methods, reason = "a test's scratch files need no durability")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's scratch files need no durability"
+    )]
     fn state_with_listener() -> (tempfile::TempDir, UnixListener) {
         let dir = tempfile::tempdir().unwrap();
         let address = dir.path().join("control.sock");
@@ -190,18 +199,36 @@ mod tests {
     #[test]
     fn no_file_and_a_stale_socket_mean_no_daemon() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(matches!(Client::connect(dir.path()), Err(ClientError::NoDaemon)));
+        assert!(matches!(
+            Client::connect(dir.path()),
+            Err(ClientError::NoDaemon)
+        ));
         let (dir, listener) = state_with_listener();
         drop(listener);
-        assert!(matches!(Client::connect(dir.path()), Err(ClientError::NoDaemon)));
+        assert!(matches!(
+            Client::connect(dir.path()),
+            Err(ClientError::NoDaemon)
+        ));
     }
 
     #[test]
     fn a_request_is_one_line_and_a_refusal_is_an_error() {
         let (dir, listener) = state_with_listener();
-        let server = answer(listener, "{\"reply\":\"error\",\"code\":\"refused\",\"message\":\"no\"}\n");
-        let error = Client::connect(dir.path()).unwrap().request(&Request::Pause).unwrap_err();
-        assert!(matches!(error, ClientError::Refused { code: ErrorCode::Refused, .. }));
+        let server = answer(
+            listener,
+            "{\"reply\":\"error\",\"code\":\"refused\",\"message\":\"no\"}\n",
+        );
+        let error = Client::connect(dir.path())
+            .unwrap()
+            .request(&Request::Pause)
+            .unwrap_err();
+        assert!(matches!(
+            error,
+            ClientError::Refused {
+                code: ErrorCode::Refused,
+                ..
+            }
+        ));
         assert_eq!(server.join().unwrap(), "{\"op\":\"pause\"}\n");
     }
 
@@ -213,7 +240,9 @@ mod tests {
             "{\"reply\":\"fact\",\"fact\":{\"seq\":1}}\n{\"reply\":\"fact\",\"fact\":{\"seq\":2}}\n",
         );
         let facts = Client::connect(dir.path()).unwrap().follow(0).unwrap();
-        let seen: Vec<u64> = facts.map(|fact| fact.unwrap()["seq"].as_u64().unwrap()).collect();
+        let seen: Vec<u64> = facts
+            .map(|fact| fact.unwrap()["seq"].as_u64().unwrap())
+            .collect();
         assert_eq!(seen, [1, 2]);
         server.join().unwrap();
     }
@@ -222,7 +251,10 @@ mod tests {
     fn a_daemon_that_dies_before_it_answers_is_told_apart() {
         let (dir, listener) = state_with_listener();
         let server = answer(listener, "");
-        let error = Client::connect(dir.path()).unwrap().request(&Request::Status).unwrap_err();
+        let error = Client::connect(dir.path())
+            .unwrap()
+            .request(&Request::Status)
+            .unwrap_err();
         assert!(matches!(error, ClientError::Closed), "{error}");
         server.join().unwrap();
     }

@@ -147,7 +147,10 @@ fn read_layer(
 #[must_use]
 pub fn state_dir_of(request: &LoadRequest) -> PathBuf {
     let mut merged = Merged::builtin();
-    for (layer, name) in [(FileLayer::Project, PROJECT_FILE), (FileLayer::Local, LOCAL_FILE)] {
+    for (layer, name) in [
+        (FileLayer::Project, PROJECT_FILE),
+        (FileLayer::Local, LOCAL_FILE),
+    ] {
         let file = request.root.join(name);
         // An unreadable layer is like a missing one here: `load` is what reports it.
         let _ = read_layer(&mut merged, layer, &file, Path::new(name));
