@@ -3,14 +3,14 @@
 //! The layers and what each may use are in `docs/architecture.md`; a test reads the
 //! `use crate::` lines and fails on any other arrow.
 
-pub mod agent;
+// agent follows with the claims
 pub mod api;
 pub mod budget;
 pub mod cli;
 pub mod client;
 pub mod config;
 pub mod daemon;
-pub mod engine;
+// engine follows with the ledger
 pub mod fsx;
 pub mod gate;
 pub mod git;

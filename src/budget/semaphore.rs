@@ -52,8 +52,15 @@ impl BoundedSemaphore {
     /// A semaphore of `m` permits, at least one.
     #[must_use]
     pub fn new(m: u32) -> Self {
-        let state = State { total: m.max(1), used: 0, next_id: 0, queue: VecDeque::new() };
-        Self { state: Arc::new(Mutex::new(state)) }
+        let state = State {
+            total: m.max(1),
+            used: 0,
+            next_id: 0,
+            queue: VecDeque::new(),
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     /// Waits for `weight` permits, clamped to 1..=M. Dropping the future leaves the queue and loses nothing.
@@ -87,14 +94,20 @@ impl BoundedSemaphore {
             return None;
         }
         state.used += weight;
-        Some(Permit { weight, state: Arc::clone(&self.state) })
+        Some(Permit {
+            weight,
+            state: Arc::clone(&self.state),
+        })
     }
 
     /// Counts a run that is already alive (taken over from an earlier daemon), over M if it must be.
     pub fn adopt(&self, weight: u32) -> Permit {
         let weight = weight.max(1);
         lock(&self.state).used += weight;
-        Permit { weight, state: Arc::clone(&self.state) }
+        Permit {
+            weight,
+            state: Arc::clone(&self.state),
+        }
     }
 
     /// Changes M, at least 1. Fewer takes effect as permits come back.
@@ -128,10 +141,18 @@ impl BoundedSemaphore {
             let mut state = lock(&self.state);
             let id = state.next_id;
             state.next_id += 1;
-            state.queue.push_back(Waiter { id, weight: weight.max(1), grant });
+            state.queue.push_back(Waiter {
+                id,
+                weight: weight.max(1),
+                grant,
+            });
             id
         };
-        let place = Place { id, settled: false, state: Arc::clone(&self.state) };
+        let place = Place {
+            id,
+            settled: false,
+            state: Arc::clone(&self.state),
+        };
         grant_waiting(&self.state);
         (place, granted)
     }
@@ -186,16 +207,23 @@ fn grant_waiting(shared: &Arc<Mutex<State>>) {
     loop {
         let (waiter, weight) = {
             let mut state = lock(shared);
-            let Some(head) = state.queue.front() else { return };
+            let Some(head) = state.queue.front() else {
+                return;
+            };
             let weight = head.weight.min(state.total);
             if state.used + weight > state.total {
                 return;
             }
-            let Some(waiter) = state.queue.pop_front() else { return };
+            let Some(waiter) = state.queue.pop_front() else {
+                return;
+            };
             state.used += weight;
             (waiter, weight)
         };
-        drop(waiter.grant.send(Permit { weight, state: Arc::clone(shared) }));
+        drop(waiter.grant.send(Permit {
+            weight,
+            state: Arc::clone(shared),
+        }));
     }
 }
 

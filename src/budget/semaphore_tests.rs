@@ -7,7 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -29,7 +33,10 @@ async fn behaviour_034_sixteen_contenders_fill_three_permits_exactly() {
         }));
     }
     for task in tasks {
-        tokio::time::timeout(Duration::from_secs(30), task).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(30), task)
+            .await
+            .unwrap()
+            .unwrap();
     }
     assert_eq!(peak.load(Ordering::SeqCst), 3);
     assert_eq!(semaphore.available(), 3);
@@ -117,7 +124,11 @@ fn adoption_may_go_into_debt_and_resize_is_live() {
         let fourth = semaphore.acquire(1, None).await.unwrap();
         semaphore.resize(1);
         drop(adopted);
-        assert_eq!(semaphore.available(), 0, "the fourth still holds the one there is");
+        assert_eq!(
+            semaphore.available(),
+            0,
+            "the fourth still holds the one there is"
+        );
         drop(fourth);
         assert_eq!(semaphore.available(), 1);
     });
@@ -132,7 +143,12 @@ struct Plan {
 }
 
 fn plans() -> impl Strategy<Value = (u32, Vec<Plan>)> {
-    let plan = (1_u32..6, 0_u64..20, prop::option::of(0_u64..20), prop::option::weighted(0.1, 1_u32..9))
+    let plan = (
+        1_u32..6,
+        0_u64..20,
+        prop::option::of(0_u64..20),
+        prop::option::weighted(0.1, 1_u32..9),
+    )
         .prop_map(|(weight, hold_ms, cancel_after_ms, resize_to)| Plan {
             weight,
             hold_ms,

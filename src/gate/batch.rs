@@ -77,11 +77,17 @@ impl BatchGate {
                     match blocker {
                         Some(_) if !intent => Reason::Sequential,
                         Some((j, _)) if self.claims => Reason::Conflicts(*j),
-                        _ if intent && !self.claims && !all_safe && !earlier_unfinished.is_empty() => {
+                        _ if intent
+                            && !self.claims
+                            && !all_safe
+                            && !earlier_unfinished.is_empty() =>
+                        {
                             Reason::UnsafeSibling
                         }
                         Some((j, _)) => Reason::Conflicts(*j),
-                        None if open >= self.at_once_max as usize => Reason::BatchFull(self.at_once_max),
+                        None if open >= self.at_once_max as usize => {
+                            Reason::BatchFull(self.at_once_max)
+                        }
                         None => {
                             open += 1;
                             Reason::Admitted
@@ -103,7 +109,14 @@ mod tests {
     use super::*;
 
     fn gate(enabled: bool, mode: GateMode, per_batch_max: u32, roles: u32) -> BatchGate {
-        BatchGate::new(&GateConfig { enabled, mode, per_batch_max }, roles)
+        BatchGate::new(
+            &GateConfig {
+                enabled,
+                mode,
+                per_batch_max,
+            },
+            roles,
+        )
     }
 
     /// `s` safe, `x` exclusive; upper case = open, `.` = ended.

@@ -116,8 +116,10 @@ struct Captured {
 /// [`CommandError`]; a non-zero exit code is not one.
 pub fn run(spec: &CommandSpec) -> Result<CommandOutput, CommandError> {
     let program = spec.program.to_string_lossy().into_owned();
-    let mut child = start(spec)
-        .map_err(|source| CommandError::Start { program: program.clone(), source })?;
+    let mut child = start(spec).map_err(|source| CommandError::Start {
+        program: program.clone(),
+        source,
+    })?;
     if let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), spec.stdin.clone()) {
         // EPIPE is the command's choice not to read.
         std::thread::spawn(move || drop(pipe.write_all(&bytes)));
@@ -128,10 +130,15 @@ pub fn run(spec: &CommandSpec) -> Result<CommandOutput, CommandError> {
     if !ended {
         signal_group(child.id(), Sent::Kill);
     }
-    let status =
-        child.wait().map_err(|source| CommandError::Wait { program: program.clone(), source })?;
+    let status = child.wait().map_err(|source| CommandError::Wait {
+        program: program.clone(),
+        source,
+    })?;
     if !ended {
-        return Err(CommandError::Timeout { program, timeout: spec.timeout });
+        return Err(CommandError::Timeout {
+            program,
+            timeout: spec.timeout,
+        });
     }
     let (stdout, stderr) = (collect(&stdout), collect(&stderr));
     Ok(CommandOutput {
@@ -148,7 +155,11 @@ fn start(spec: &CommandSpec) -> std::io::Result<Child> {
     let mut command = Command::new(&spec.program);
     command
         .args(&spec.args)
-        .stdin(if spec.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdin(if spec.stdin.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
@@ -164,8 +175,12 @@ fn start(spec: &CommandSpec) -> std::io::Result<Child> {
 
 /// Whether the child ended in time. Without a handle to wait on, it is waited for without a bound.
 fn wait_bounded(child: &Child, timeout: Duration) -> bool {
-    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return true };
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
+        return true;
+    };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return true;
+    };
     let deadline = Instant::now() + timeout;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -214,7 +229,10 @@ mod tests {
     use super::*;
 
     fn shell(script: &str) -> CommandSpec {
-        CommandSpec { args: vec!["-c".into(), script.into()], ..CommandSpec::new("sh") }
+        CommandSpec {
+            args: vec!["-c".into(), script.into()],
+            ..CommandSpec::new("sh")
+        }
     }
 
     #[test]
@@ -224,19 +242,28 @@ mod tests {
             ..shell("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 3")
         };
         let output = run(&spec).unwrap();
-        assert_eq!((output.code, output.stdout.len(), output.stderr.len()), (Some(3), 1000, 1000));
+        assert_eq!(
+            (output.code, output.stdout.len(), output.stderr.len()),
+            (Some(3), 1000, 1000)
+        );
         assert!(output.truncated);
     }
 
     #[test]
     fn a_timeout_kills_the_group() {
-        let spec = CommandSpec { timeout: Duration::from_millis(100), ..shell("sleep 300; true") };
+        let spec = CommandSpec {
+            timeout: Duration::from_millis(100),
+            ..shell("sleep 300; true")
+        };
         assert!(matches!(run(&spec), Err(CommandError::Timeout { .. })));
     }
 
     #[test]
     fn stdin_is_given_or_empty() {
-        let spec = CommandSpec { stdin: Some(b"hello".to_vec()), ..CommandSpec::new("cat") };
+        let spec = CommandSpec {
+            stdin: Some(b"hello".to_vec()),
+            ..CommandSpec::new("cat")
+        };
         assert_eq!(run(&spec).unwrap().stdout, b"hello");
         assert_eq!(run(&CommandSpec::new("cat")).unwrap().stdout, b"");
         assert!(matches!(

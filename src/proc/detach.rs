@@ -24,7 +24,11 @@ pub fn spawn_detached(argv: &[OsString], log: &File) -> Result<u32, SpawnError> 
         argv,
         env: &env,
         cwd: None,
-        files: ChildFiles::Given { stdin: &stdin, stdout: log, stderr: log },
+        files: ChildFiles::Given {
+            stdin: &stdin,
+            stdout: log,
+            stderr: log,
+        },
         placement: Placement::OwnSession,
         dispositions: Dispositions::Default,
     })

@@ -17,7 +17,8 @@ impl Identity {
     /// Whether this very process still exists and is not a zombie.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        stat_of(self.pid).is_some_and(|stat| stat.start_ticks == self.start_ticks && !stat.is_dead())
+        stat_of(self.pid)
+            .is_some_and(|stat| stat.start_ticks == self.start_ticks && !stat.is_dead())
     }
 }
 
@@ -44,7 +45,10 @@ impl ProcessStat {
     /// The identity part.
     #[must_use]
     pub fn identity(&self) -> Identity {
-        Identity { pid: self.pid, start_ticks: self.start_ticks }
+        Identity {
+            pid: self.pid,
+            start_ticks: self.start_ticks,
+        }
     }
 
     /// A zombie, or on its way there.
@@ -61,7 +65,11 @@ pub(super) fn parse_stat(text: &str) -> Option<ProcessStat> {
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     // Field N of proc(5) is at N-3 here: the rest starts with field 3, the state.
-    let number = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<u64>().ok());
+    let number = |field: usize| {
+        fields
+            .get(field - 3)
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let small = |field: usize| number(field).and_then(|n| u32::try_from(n).ok());
     Some(ProcessStat {
         pid,
@@ -90,7 +98,10 @@ pub fn identity_of(pid: u32) -> Option<Identity> {
 #[must_use]
 pub fn own_identity() -> Identity {
     let pid = std::process::id();
-    identity_of(pid).unwrap_or(Identity { pid, start_ticks: 0 })
+    identity_of(pid).unwrap_or(Identity {
+        pid,
+        start_ticks: 0,
+    })
 }
 
 /// The kernel's random id of this boot; `unknown` when `/proc` does not tell.
@@ -142,7 +153,13 @@ mod tests {
     fn own_identity_is_alive_and_another_start_time_is_not() {
         let own = own_identity();
         assert!(own.is_alive());
-        assert!(!Identity { start_ticks: own.start_ticks + 1, ..own }.is_alive());
+        assert!(
+            !Identity {
+                start_ticks: own.start_ticks + 1,
+                ..own
+            }
+            .is_alive()
+        );
         assert!(boot_millis() > 0);
         assert_ne!(boot_id(), "unknown");
     }

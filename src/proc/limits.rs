@@ -6,7 +6,9 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 ///
 /// Not guaranteed: that it is enough. The caller computes its need and says so loudly.
 pub fn raise_fd_limit() -> u64 {
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 0 };
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return 0;
+    };
     if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() {
         return hard;
     }
@@ -17,10 +19,17 @@ pub fn raise_fd_limit() -> u64 {
 ///
 /// Only for a process that has opened nothing itself yet.
 pub fn close_inherited() {
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
     let inherited: Vec<i32> = entries
         .flatten()
-        .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()))
+        .filter_map(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+        })
         .filter(|fd| *fd > 2)
         .collect();
     for fd in inherited {

@@ -45,7 +45,10 @@ pub fn reap() -> Reaped {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::Exited(pid, code)) => {
-                return Reaped::Ended { pid: pid.as_raw().unsigned_abs(), status: ExitStatus::Code(code) };
+                return Reaped::Ended {
+                    pid: pid.as_raw().unsigned_abs(),
+                    status: ExitStatus::Code(code),
+                };
             }
             Ok(WaitStatus::Signaled(pid, signal, _)) => {
                 return Reaped::Ended {
@@ -56,7 +59,10 @@ pub fn reap() -> Reaped {
             Ok(WaitStatus::StillAlive) => return Reaped::Waiting,
             // A real-time signal's number has no name in nix; the child is reaped all the same.
             Err(Errno::EINVAL) => {
-                return Reaped::Ended { pid: 0, status: ExitStatus::Signal(0) };
+                return Reaped::Ended {
+                    pid: 0,
+                    status: ExitStatus::Signal(0),
+                };
             }
             Ok(_) | Err(Errno::EINTR) => {}
             Err(_) => return Reaped::NoChild,
@@ -92,7 +98,9 @@ pub struct ChildUsage {
 /// What `getrusage(RUSAGE_CHILDREN)` says.
 #[must_use]
 pub fn children_usage() -> ChildUsage {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return ChildUsage::default() };
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
+        return ChildUsage::default();
+    };
     let millis = |n: i64| u64::try_from(n).unwrap_or(0);
     ChildUsage {
         user_ms: millis(usage.user_time().num_milliseconds()),
@@ -133,7 +141,12 @@ impl SignalQueue {
     /// The kernel's, when descriptors run out.
     pub fn new(set: SignalSet) -> io::Result<Self> {
         let mut mask = SigSet::empty();
-        for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        for signal in [
+            Signal::SIGCHLD,
+            Signal::SIGTERM,
+            Signal::SIGINT,
+            Signal::SIGHUP,
+        ] {
             mask.add(signal);
         }
         if set == SignalSet::Foreground {
@@ -148,7 +161,10 @@ impl SignalQueue {
             }
         }
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
-        Ok(Self(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+        Ok(Self(SignalFd::with_flags(
+            &mask,
+            SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+        )?))
     }
 
     /// The next signal that arrived, without blocking.
@@ -184,8 +200,10 @@ pub const SIGHUP: i32 = Signal::SIGHUP as i32;
 /// # Errors
 /// The kernel's, other than an interruption.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<PollFd<'_>> =
-        fds.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
+    let mut polled: Vec<PollFd<'_>> = fds
+        .iter()
+        .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+        .collect();
     let timeout = match timeout {
         None => PollTimeout::NONE,
         // Rounded up: waking a millisecond early would spin until the deadline is reached.
@@ -195,9 +213,10 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::R
         }
     };
     match nix::poll::poll(&mut polled, timeout) {
-        Ok(_) | Err(Errno::EINTR) => {
-            Ok(polled.iter().map(|fd| fd.revents().is_some_and(|seen| !seen.is_empty())).collect())
-        }
+        Ok(_) | Err(Errno::EINTR) => Ok(polled
+            .iter()
+            .map(|fd| fd.revents().is_some_and(|seen| !seen.is_empty()))
+            .collect()),
         Err(errno) => Err(errno.into()),
     }
 }

@@ -45,12 +45,16 @@ pub fn open_process(identity: Identity) -> Option<OwnedFd> {
 
 /// Signals exactly this process. Answers whether it was there to be signalled.
 pub fn signal(identity: Identity, sent: Sent) -> bool {
-    let Some(signal) = sent.to_rustix() else { return false };
+    let Some(signal) = sent.to_rustix() else {
+        return false;
+    };
     open_process(identity).is_some_and(|handle| pidfd_send_signal(&handle, signal).is_ok())
 }
 
 /// Signals a process group. Only for a group whose leader the caller has not reaped yet.
 pub fn signal_group(leader: u32, sent: Sent) -> bool {
-    let (Some(pid), Some(signal)) = (pid_of(leader), sent.to_rustix()) else { return false };
+    let (Some(pid), Some(signal)) = (pid_of(leader), sent.to_rustix()) else {
+        return false;
+    };
     rustix::process::kill_process_group(pid, signal).is_ok()
 }

@@ -56,7 +56,10 @@ pub struct SpawnError {
 
 impl SpawnError {
     fn new(kind: SpawnErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 
     /// Whether the same spawn may succeed a little later without anybody doing anything.
@@ -124,9 +127,14 @@ pub struct ChildSpec<'a> {
 /// [`SpawnError`], with the file's name in it. A passing shortage is answered at once: the caller has
 /// the timer to try again with.
 pub fn spawn_child(spec: &ChildSpec<'_>) -> Result<u32, SpawnError> {
-    let Some(cwd) = spec.cwd else { return spawn_here(spec) };
+    let Some(cwd) = spec.cwd else {
+        return spawn_here(spec);
+    };
     if let Err(error) = std::env::set_current_dir(cwd) {
-        let message = format!("working directory {} cannot be entered: {error}", cwd.display());
+        let message = format!(
+            "working directory {} cannot be entered: {error}",
+            cwd.display()
+        );
         return Err(SpawnError::new(SpawnErrorKind::CwdMissing, message));
     }
     let spawned = spawn_here(spec);
@@ -142,7 +150,11 @@ fn spawn_here(spec: &ChildSpec<'_>) -> Result<u32, SpawnError> {
         .filter(|program| !program.is_empty())
         .ok_or_else(|| SpawnError::new(SpawnErrorKind::NotFound, "no program was given"))?;
     let path = find_program(program, spec.env)?;
-    let argv = spec.argv.iter().map(|arg| c_string(arg)).collect::<Result<Vec<_>, _>>()?;
+    let argv = spec
+        .argv
+        .iter()
+        .map(|arg| c_string(arg))
+        .collect::<Result<Vec<_>, _>>()?;
     let env = spec
         .env
         .iter()
@@ -170,13 +182,17 @@ fn spawn_here(spec: &ChildSpec<'_>) -> Result<u32, SpawnError> {
 
 fn c_string(text: &OsStr) -> Result<CString, SpawnError> {
     CString::new(text.as_bytes()).map_err(|_| {
-        SpawnError::new(SpawnErrorKind::Other, "an argument or variable contains a NUL byte")
+        SpawnError::new(
+            SpawnErrorKind::Other,
+            "an argument or variable contains a NUL byte",
+        )
     })
 }
 
 fn attributes(spec: &ChildSpec<'_>) -> Result<PosixSpawnAttr, Errno> {
     let mut attributes = PosixSpawnAttr::init()?;
-    let mut flags = PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF;
+    let mut flags =
+        PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF;
     if spec.placement == Placement::OwnSession {
         flags |= PosixSpawnFlags::from_bits_retain(SPAWN_SETSID);
     }
@@ -198,7 +214,12 @@ fn attributes(spec: &ChildSpec<'_>) -> Result<PosixSpawnAttr, Errno> {
 
 fn file_actions(files: &ChildFiles<'_>) -> Result<PosixSpawnFileActions, Errno> {
     let mut actions = PosixSpawnFileActions::init()?;
-    if let ChildFiles::Given { stdin, stdout, stderr } = files {
+    if let ChildFiles::Given {
+        stdin,
+        stdout,
+        stderr,
+    } = files
+    {
         actions.add_dup2(stdin.as_raw_fd(), 0)?;
         actions.add_dup2(stdout.as_raw_fd(), 1)?;
         actions.add_dup2(stderr.as_raw_fd(), 2)?;
@@ -251,32 +272,42 @@ fn check_program(path: PathBuf) -> Result<PathBuf, SpawnError> {
 fn from_errno(errno: Errno, path: &Path) -> SpawnError {
     let name = path.display();
     let (kind, message) = match errno {
-        Errno::ENOENT if path.exists() => {
-            (SpawnErrorKind::NotFound, format!("the interpreter that {name} names does not exist"))
-        }
-        Errno::ENOENT | Errno::ENOTDIR => {
-            (SpawnErrorKind::NotFound, format!("program {name} does not exist"))
-        }
-        Errno::EACCES | Errno::EPERM => {
-            (SpawnErrorKind::NotExecutable, format!("program {name} may not be executed: check its mode"))
-        }
+        Errno::ENOENT if path.exists() => (
+            SpawnErrorKind::NotFound,
+            format!("the interpreter that {name} names does not exist"),
+        ),
+        Errno::ENOENT | Errno::ENOTDIR => (
+            SpawnErrorKind::NotFound,
+            format!("program {name} does not exist"),
+        ),
+        Errno::EACCES | Errno::EPERM => (
+            SpawnErrorKind::NotExecutable,
+            format!("program {name} may not be executed: check its mode"),
+        ),
         Errno::ENOEXEC => (
             SpawnErrorKind::NoExec,
             format!("program {name} is neither a binary of this machine nor a script with #!"),
         ),
-        Errno::ETXTBSY => (SpawnErrorKind::TextBusy, format!("program {name} is still being written")),
+        Errno::ETXTBSY => (
+            SpawnErrorKind::TextBusy,
+            format!("program {name} is still being written"),
+        ),
         Errno::EAGAIN | Errno::ENOMEM => (
             SpawnErrorKind::Again,
             format!("the machine has no process or memory left for {name}: {errno}"),
         ),
-        Errno::EMFILE | Errno::ENFILE => {
-            (SpawnErrorKind::FdLimit, format!("no file descriptor left to start {name}: {errno}"))
-        }
+        Errno::EMFILE | Errno::ENFILE => (
+            SpawnErrorKind::FdLimit,
+            format!("no file descriptor left to start {name}: {errno}"),
+        ),
         Errno::E2BIG => (
             SpawnErrorKind::TooBig,
             format!("arguments and environment of {name} are too long: pass the text by a file"),
         ),
-        _ => (SpawnErrorKind::Other, format!("program {name} cannot be started: {errno}")),
+        _ => (
+            SpawnErrorKind::Other,
+            format!("program {name} cannot be started: {errno}"),
+        ),
     };
     SpawnError::new(kind, message)
 }

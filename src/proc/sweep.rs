@@ -35,7 +35,10 @@ pub struct SweepReport {
 #[must_use]
 pub fn sweep_token(token: &str) -> SweepReport {
     if token.len() < TOKEN_BYTES_MIN {
-        return SweepReport { killed: 0, clean: true };
+        return SweepReport {
+            killed: 0,
+            clean: true,
+        };
     }
     let started = Instant::now();
     let mut killed: std::collections::BTreeSet<Identity> = std::collections::BTreeSet::new();
@@ -43,10 +46,16 @@ pub fn sweep_token(token: &str) -> SweepReport {
         let found = carriers(token);
         let count = u32::try_from(killed.len()).unwrap_or(u32::MAX);
         if found.is_empty() {
-            return SweepReport { killed: count, clean: true };
+            return SweepReport {
+                killed: count,
+                clean: true,
+            };
         }
         if started.elapsed() > SWEEP_TIME_MAX {
-            return SweepReport { killed: count, clean: false };
+            return SweepReport {
+                killed: count,
+                clean: false,
+            };
         }
         for identity in found {
             if kill_carrier(identity, token) {
@@ -61,10 +70,17 @@ pub fn sweep_token(token: &str) -> SweepReport {
 #[must_use]
 pub fn carriers(token: &str) -> Vec<Identity> {
     let own = std::process::id();
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     entries
         .flatten()
-        .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()))
+        .filter_map(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<u32>().ok())
+        })
         .filter(|pid| *pid != own && carries(*pid, token))
         .filter_map(stat_of)
         .filter(|stat| !stat.is_dead())
@@ -73,7 +89,9 @@ pub fn carriers(token: &str) -> Vec<Identity> {
 }
 
 fn carries(pid: u32, token: &str) -> bool {
-    let Ok(environ) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
+    let Ok(environ) = std::fs::read(format!("/proc/{pid}/environ")) else {
+        return false;
+    };
     environ.split(|byte| *byte == 0).any(|entry| {
         entry
             .strip_prefix(TOKEN_VARIABLE.as_bytes())
@@ -84,7 +102,9 @@ fn carries(pid: u32, token: &str) -> bool {
 
 /// The handle is opened first and the token read again after it: the signal goes to what was checked.
 fn kill_carrier(identity: Identity, token: &str) -> bool {
-    let Some(handle) = open_process(identity) else { return false };
+    let Some(handle) = open_process(identity) else {
+        return false;
+    };
     carries(identity.pid, token)
         && identity_of(identity.pid) == Some(identity)
         && pidfd_send_signal(&handle, Signal::KILL).is_ok()

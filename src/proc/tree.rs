@@ -7,10 +7,17 @@ use std::collections::HashSet;
 /// All processes that `/proc` shows. (`/proc/<pid>/task/*/children` is not in every kernel.)
 #[must_use]
 pub fn all_processes() -> Vec<ProcessStat> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     entries
         .flatten()
-        .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()))
+        .filter_map(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+        })
         .filter_map(stat_of)
         .collect()
 }
@@ -28,7 +35,10 @@ pub fn descendants(root: u32) -> Vec<Identity> {
 /// CPU milliseconds of the processes below `root` and of the children that they waited for.
 #[must_use]
 pub fn tree_cpu_millis(root: u32) -> u64 {
-    let ticks: u64 = below(root, &all_processes()).iter().map(|stat| stat.cpu_ticks).sum();
+    let ticks: u64 = below(root, &all_processes())
+        .iter()
+        .map(|stat| stat.cpu_ticks)
+        .sum();
     ticks * 1_000 / ticks_per_second()
 }
 
@@ -77,7 +87,10 @@ mod tests {
     use crate::proc::identity::parse_stat;
 
     fn stat(pid: u32, parent: u32) -> ProcessStat {
-        parse_stat(&format!("{pid} (x) S {parent} 1 1 0 0 0 0 0 0 0 1 0 0 0 20 0 1 0 9 0 0")).unwrap()
+        parse_stat(&format!(
+            "{pid} (x) S {parent} 1 1 0 0 0 0 0 0 0 1 0 0 0 20 0 1 0 9 0 0"
+        ))
+        .unwrap()
     }
 
     #[test]

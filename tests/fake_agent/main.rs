@@ -151,7 +151,9 @@ fn burn(time: Duration) {
 
 fn hold_until(path: &Path) -> Result<(), Failure> {
     let end = Instant::now() + HOLD_MAX;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     while !path.exists() && folder.is_none_or(Path::exists) {
         if Instant::now() > end {
             return Err(format!("{} did not appear", path.display()).into());
