@@ -37,15 +37,26 @@ impl Context {
         };
         let mut request = LoadRequest::of_process(&root);
         if let Some(state_dir) = &global.state_dir {
-            request.flags.push(flag("--state-dir", "state_dir", &absolute(&here, state_dir)?));
+            request.flags.push(flag(
+                "--state-dir",
+                "state_dir",
+                &absolute(&here, state_dir)?,
+            ));
         }
         for text in &global.set {
             let Some((key, value)) = text.split_once('=') else {
-                return Err(Failure::invalid(format!("--set {text}: write --set KEY=VALUE")));
+                return Err(Failure::invalid(format!(
+                    "--set {text}: write --set KEY=VALUE"
+                )));
             };
             request.flags.push(flag("--set", key.trim(), value));
         }
-        Ok(Self { root, json: global.json, verbose: global.verbose, request })
+        Ok(Self {
+            root,
+            json: global.json,
+            verbose: global.verbose,
+            request,
+        })
     }
 
     /// Adds values of the command's own flags; they beat `--set`.
@@ -105,7 +116,11 @@ impl Context {
 
 /// One value of a flag.
 pub(super) fn flag(flag: &str, key: &str, value: &str) -> FlagValue {
-    FlagValue { flag: flag.to_owned(), key: key.to_owned(), value: value.to_owned() }
+    FlagValue {
+        flag: flag.to_owned(),
+        key: key.to_owned(),
+        value: value.to_owned(),
+    }
 }
 
 fn absolute(here: &Path, path: &Path) -> Result<String, Failure> {

@@ -142,7 +142,9 @@ impl Mark {
         match self {
             Self::Pause => "paused: nothing more is claimed or started until `flockd resume`",
             Self::Resume => "resumed",
-            Self::Estop => "emergency stop: children are stopped, nothing starts until `flockd thaw`",
+            Self::Estop => {
+                "emergency stop: children are stopped, nothing starts until `flockd thaw`"
+            }
             Self::Thaw => "thawed",
         }
     }
@@ -162,7 +164,10 @@ pub(super) fn mark(context: &Context, mark: Mark) -> Outcome {
         }
         Err(error) => {
             line(mark.said())?;
-            say(format!("{error}; it will see the file {}", state_dir.join(mark.file()).display()));
+            say(format!(
+                "{error}; it will see the file {}",
+                state_dir.join(mark.file()).display()
+            ));
         }
     }
     Ok(0)

@@ -17,17 +17,26 @@ pub(super) type Outcome = Result<u8, Failure>;
 impl Failure {
     /// Exit code 1.
     pub(super) fn failed(message: impl Display) -> Self {
-        Self { code: 1, message: message.to_string() }
+        Self {
+            code: 1,
+            message: message.to_string(),
+        }
     }
 
     /// Exit code 2: usage or invalid input.
     pub(super) fn invalid(message: impl Display) -> Self {
-        Self { code: 2, message: message.to_string() }
+        Self {
+            code: 2,
+            message: message.to_string(),
+        }
     }
 
     /// Exit code 4.
     pub(super) fn refused(message: impl Display) -> Self {
-        Self { code: 4, message: message.to_string() }
+        Self {
+            code: 4,
+            message: message.to_string(),
+        }
     }
 }
 
@@ -46,9 +55,10 @@ impl From<RootError> for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match &error {
-            ClientError::Refused { code, .. } => {
-                Self { code: code.exit_code(), message: error.to_string() }
-            }
+            ClientError::Refused { code, .. } => Self {
+                code: code.exit_code(),
+                message: error.to_string(),
+            },
             _ => Self::failed(error),
         }
     }
@@ -58,7 +68,10 @@ impl From<ClientError> for Failure {
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return Self { code: 0, message: String::new() };
+            return Self {
+                code: 0,
+                message: String::new(),
+            };
         }
         Self::failed(error)
     }

@@ -15,7 +15,9 @@ pub(super) struct InitArgs {}
 pub(super) fn init(context: &Context, _args: &InitArgs) -> Outcome {
     if !context.root.join(".git").exists() {
         let root = context.root.display();
-        return Err(Failure::invalid(format!("{root} is not a git repository: run `git init` first")));
+        return Err(Failure::invalid(format!(
+            "{root} is not a git repository: run `git init` first"
+        )));
     }
     let agents = installed_agents(&std::env::var_os("PATH").unwrap_or_default());
     let has_tasks = context.root.join("tasks").is_dir();
@@ -25,8 +27,8 @@ pub(super) fn init(context: &Context, _args: &InitArgs) -> Outcome {
     for file in init_files(&agents) {
         let target = context.root.join(&file.path);
         // The example task and the example script belong to a project that begins.
-        let unwanted = (file.path.starts_with("tasks") && has_tasks)
-            || (file.executable && has_project);
+        let unwanted =
+            (file.path.starts_with("tasks") && has_tasks) || (file.executable && has_project);
         if unwanted || target.exists() {
             if target.exists() {
                 kept.push(file.path);
@@ -45,7 +47,12 @@ pub(super) fn init(context: &Context, _args: &InitArgs) -> Outcome {
         }
         None => kept.push(".gitignore".into()),
     }
-    report(context, &written, &kept, &agents.iter().map(|a| a.program).collect::<Vec<_>>())
+    report(
+        context,
+        &written,
+        &kept,
+        &agents.iter().map(|a| a.program).collect::<Vec<_>>(),
+    )
 }
 
 fn report(
@@ -67,10 +74,15 @@ fn report(
     }
     if written.iter().any(|path| path == Path::new("flockd.toml")) {
         match agents.first() {
-            Some(first) => say(format!("role writer uses {first}; found {}", agents.join(", "))),
+            Some(first) => say(format!(
+                "role writer uses {first}; found {}",
+                agents.join(", ")
+            )),
             None => say("found no agent CLI on PATH: role writer uses an example script"),
         }
-        say("next: commit these files, add a task with `flockd add \"TITLE\"`, then `flockd start`");
+        say(
+            "next: commit these files, add a task with `flockd add \"TITLE\"`, then `flockd start`",
+        );
     }
     Ok(0)
 }

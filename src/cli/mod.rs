@@ -13,10 +13,12 @@ mod ledger;
 mod logs;
 mod look;
 mod offline;
+mod offline_status;
 mod output;
 mod program;
 mod queue;
 mod run;
+mod runs;
 mod settings;
 #[cfg(test)]
 mod tests;

@@ -37,8 +37,10 @@ pub(super) fn say(text: impl std::fmt::Display) {
 /// Columns as wide as their widest cell; the last one is not padded. Control characters are shown, not
 /// obeyed: titles and details come from files and agents.
 pub(super) fn table(out: &mut impl Write, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-    let clean: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
+    let clean: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| printable(cell)).collect())
+        .collect();
     let width = |column: usize| {
         let cells = clean.iter().filter_map(|row| row.get(column));
         let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -61,7 +63,9 @@ pub(super) fn table(out: &mut impl Write, head: &[&str], rows: &[Vec<String>]) -
 
 /// Text without characters that move a terminal's cursor or change its state.
 pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
 }
 
 /// `1h 02m`, `3m 04s`, `5s`: how long something has been running.

@@ -4,9 +4,7 @@ use super::args::{Cli, Command};
 use super::context::Context;
 use super::failure::{Failure, Outcome};
 use super::output::say;
-use super::{
-    add, control, doctor, init, lease, ledger, logs, look, queue, run, settings,
-};
+use super::{add, control, doctor, init, lease, ledger, logs, look, queue, run, settings};
 use clap::{CommandFactory as _, Parser as _};
 use std::process::ExitCode;
 
