@@ -3,5 +3,11 @@
 mod semaphore;
 #[cfg(test)]
 mod semaphore_tests;
+mod slots;
+#[cfg(test)]
+mod slots_tests;
+mod waiter;
 
 pub use semaphore::{AcquireError, BoundedSemaphore, Permit};
+pub use slots::{SlotDir, SlotGuard, SlotText};
+pub use waiter::SlotWaiter;

@@ -155,3 +155,56 @@ fn open(path: &Path) -> Result<File, FsError> {
         .open(path)
         .map_err(|e| refused(path, e, "open"))
 }
+
+/// A lock file that is open and not locked: may be tried again and again without being reopened, so that
+/// a try that fails closes nothing and wakes nobody who watches the folder for closed descriptors.
+#[derive(Debug)]
+pub struct LockFile {
+    file: File,
+    path: PathBuf,
+}
+
+/// What a try on a [`LockFile`] gave.
+#[derive(Debug)]
+pub enum Attempt {
+    /// The lock.
+    Locked(Lock),
+    /// Somebody else has it; the file for the next try.
+    Busy(LockFile),
+}
+
+impl LockFile {
+    /// Opens the file, making it if needed. Locks nothing.
+    ///
+    /// # Errors
+    /// [`FsError`].
+    pub fn open(path: &Path) -> Result<Self, FsError> {
+        Ok(Self {
+            file: open(path)?,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Takes the lock exclusively if nobody has it.
+    ///
+    /// # Errors
+    /// As [`Lock::exclusive`].
+    pub fn try_exclusive(self) -> Result<Attempt, FsError> {
+        match fs2::FileExt::try_lock_exclusive(&self.file) {
+            Ok(()) => {}
+            Err(e) if e.raw_os_error() == Some(Errno::EWOULDBLOCK as i32) => {
+                return Ok(Attempt::Busy(self));
+            }
+            Err(e) => return Err(FsError::other("lock", &self.path, e)),
+        }
+        let lock = Lock {
+            file: self.file,
+            path: self.path,
+        };
+        if lock.is_current() {
+            return Ok(Attempt::Locked(lock));
+        }
+        // The folder was cleaned while we waited: the name means another file now, or none.
+        Self::open(&lock.path)?.try_exclusive()
+    }
+}

@@ -16,8 +16,9 @@ pub use identity::{
 };
 pub use limits::{close_inherited, raise_fd_limit};
 pub use reap::{
-    Arrived, ChildUsage, ExitStatus, Reaped, SIGCHLD, SIGHUP, SIGINT, SIGTERM, SignalQueue,
-    SignalSet, become_subreaper, children_usage, reap, reap_pid, wait_readable, without_stop,
+    Arrived, ChildUsage, ExitStatus, Reaped, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM,
+    SignalQueue, SignalSet, become_subreaper, children_usage, reap, reap_pid, wait_readable,
+    without_stop,
 };
 pub use signal::{Sent, open_process, signal, signal_group};
 pub use spawn::{

@@ -6,8 +6,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use rustix::process::WaitOptions;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -43,28 +44,20 @@ pub enum Reaped {
 #[must_use]
 pub fn reap() -> Reaped {
     loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(pid, code)) => {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(None) => return Reaped::Waiting,
+            Ok(Some((pid, status))) => {
+                let ended = match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => ExitStatus::Code(code),
+                    (None, Some(signal)) => ExitStatus::Signal(signal),
+                    (None, None) => continue,
+                };
                 return Reaped::Ended {
-                    pid: pid.as_raw().unsigned_abs(),
-                    status: ExitStatus::Code(code),
+                    pid: pid.as_raw_nonzero().get().unsigned_abs(),
+                    status: ended,
                 };
             }
-            Ok(WaitStatus::Signaled(pid, signal, _)) => {
-                return Reaped::Ended {
-                    pid: pid.as_raw().unsigned_abs(),
-                    status: ExitStatus::Signal(signal as i32),
-                };
-            }
-            Ok(WaitStatus::StillAlive) => return Reaped::Waiting,
-            // A real-time signal's number has no name in nix; the child is reaped all the same.
-            Err(Errno::EINVAL) => {
-                return Reaped::Ended {
-                    pid: 0,
-                    status: ExitStatus::Signal(0),
-                };
-            }
-            Ok(_) | Err(Errno::EINTR) => {}
+            Err(rustix::io::Errno::INTR) => {}
             Err(_) => return Reaped::NoChild,
         }
     }
@@ -130,7 +123,7 @@ const SI_KERNEL: i32 = 0x80;
 pub enum SignalSet {
     /// What a runner reacts to: CHLD, TERM, INT, HUP.
     Runner,
-    /// What a foreground run passes on: CHLD, TERM, INT, HUP, QUIT, WINCH, USR1, USR2, CONT.
+    /// What a foreground run passes on besides: QUIT, WINCH, USR1, USR2.
     Foreground,
 }
 
@@ -155,7 +148,6 @@ impl SignalQueue {
                 Signal::SIGWINCH,
                 Signal::SIGUSR1,
                 Signal::SIGUSR2,
-                Signal::SIGCONT,
             ] {
                 mask.add(signal);
             }
@@ -190,6 +182,8 @@ pub const SIGCHLD: i32 = Signal::SIGCHLD as i32;
 pub const SIGTERM: i32 = Signal::SIGTERM as i32;
 /// `SIGINT`'s number.
 pub const SIGINT: i32 = Signal::SIGINT as i32;
+/// `SIGQUIT`'s number.
+pub const SIGQUIT: i32 = Signal::SIGQUIT as i32;
 /// `SIGHUP`'s number.
 pub const SIGHUP: i32 = Signal::SIGHUP as i32;
 
