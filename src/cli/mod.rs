@@ -6,6 +6,7 @@ mod context;
 mod control;
 mod disk;
 mod doctor;
+mod doctor_checks;
 mod failure;
 mod init;
 mod lease;
@@ -18,6 +19,7 @@ mod output;
 mod program;
 mod queue;
 mod run;
+mod run_one;
 mod runs;
 mod settings;
 #[cfg(test)]

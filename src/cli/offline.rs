@@ -256,7 +256,7 @@ impl Snapshot {
 }
 
 impl Progress {
-    fn of_view(view: &Value) -> Self {
+    pub(super) fn of_view(view: &Value) -> Self {
         let ids = |key: &str| -> BTreeSet<String> {
             let items = view
                 .get(key)

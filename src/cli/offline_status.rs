@@ -2,12 +2,14 @@
 
 use super::failure::Failure;
 use super::offline::Snapshot;
+use super::runs::RunRecord;
 use crate::api::{
-    DaemonReport, LoopReport, SettingsReport, SlotsReport, StatusReport, TaskCounts, TaskStatus,
-    WaitReport,
+    DaemonReport, LoopReport, RunReport, SettingsReport, SlotsReport, StatusReport, TaskCounts,
+    TaskStatus, WaitReport,
 };
+use crate::budget::{SlotDir, SlotText};
 use crate::config::Config;
-use crate::types::TaskId;
+use crate::types::{TaskId, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -42,6 +44,7 @@ pub(super) fn status(config: &Config) -> Result<StatusReport, Failure> {
             });
         }
     }
+    let held = held_slots(config);
     let view = snapshot.view.as_ref();
     if let Some(completed) = field::<u32>(view, "completed_count") {
         tasks.completed = completed;
@@ -50,10 +53,10 @@ pub(super) fn status(config: &Config) -> Result<StatusReport, Failure> {
         daemon: DaemonReport::default(),
         slots: SlotsReport {
             total: config.loop_.global_concurrency,
-            used: 0,
+            used: u32::try_from(held.len()).unwrap_or(u32::MAX),
         },
         tasks,
-        runs: Vec::new(),
+        runs: runs(config, &held),
         waiting,
         quota: Vec::new(),
         loop_: LoopReport {
@@ -100,4 +103,51 @@ fn warnings(view: Option<&Value>) -> Vec<String> {
             .map_or_else(|| other.to_string(), str::to_owned),
     })
     .collect()
+}
+
+/// Slots that living runners or `flockd run` hold: runs go on without a daemon.
+fn held_slots(config: &Config) -> Vec<(u32, SlotText)> {
+    // A look makes no folder.
+    if !config.state_dir.join("slots").is_dir() {
+        return Vec::new();
+    }
+    let Ok(slots) = SlotDir::open(&config.state_dir) else {
+        return Vec::new();
+    };
+    let m = slots
+        .ceiling()
+        .unwrap_or(1)
+        .max(config.loop_.global_concurrency);
+    slots
+        .used(m)
+        .into_iter()
+        .filter_map(|(slot, text)| Some((slot, text?)))
+        .collect()
+}
+
+fn runs(config: &Config, held: &[(u32, SlotText)]) -> Vec<RunReport> {
+    let mut runs: Vec<RunReport> = Vec::new();
+    for (slot, text) in held {
+        if let Some(run) = runs.iter_mut().find(|run| run.run_id == text.run_id) {
+            run.slots.push(*slot);
+            continue;
+        }
+        let folder = config.state_dir.join("runs").join(text.run_id.as_str());
+        let record = RunRecord::read(&folder);
+        let field = |key: &str| record.as_ref().map(|r| r.text(key)).unwrap_or_default();
+        let created = field("created_at").parse::<Timestamp>().ok();
+        let elapsed = created.map_or(0, |at| super::queue::now().as_millis() - at.as_millis());
+        runs.push(RunReport {
+            run_id: text.run_id.clone(),
+            task_id: TaskId::new(&field("task_id")).ok(),
+            worker: field("worker").parse().unwrap_or_default(),
+            stage: field("stage"),
+            role: field("role"),
+            state: "running".to_owned(),
+            pid: None,
+            elapsed_ms: u64::try_from(elapsed).unwrap_or_default(),
+            slots: vec![*slot],
+        });
+    }
+    runs
 }

@@ -20,6 +20,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    if let Command::Runner(args) = &cli.command {
+        return crate::runner::serve(&args.state, &args.name);
+    }
     match dispatch(cli) {
         Ok(code) => ExitCode::from(code),
         Err(Failure { code, message }) => {
@@ -35,7 +38,6 @@ fn dispatch(cli: Cli) -> Outcome {
     // These need no project.
     match cli.command {
         Command::Completions { shell } => return completions(shell),
-        Command::Runner(args) => return run::runner(&args),
         Command::Config(settings::ConfigCommand::Schema) => return settings::schema(),
         _ => {}
     }

@@ -35,11 +35,9 @@ pub(super) struct RunnerArgs {
 }
 
 /// Runs one command, or one per line, under the same ceiling.
-pub(super) fn run(_context: &Context, _args: &RunArgs) -> Outcome {
-    Err(Failure::failed("`run` is not in this build"))
-}
-
-/// The hidden command: owns one child at a time.
-pub(super) fn runner(_args: &RunnerArgs) -> Outcome {
-    Err(Failure::failed("`runner` is not in this build"))
+pub(super) fn run(context: &Context, args: &RunArgs) -> Outcome {
+    match &args.lines {
+        Some(_) => Err(Failure::failed("`run --lines` is not in this build")),
+        None => super::run_one::run_one(context, args),
+    }
 }

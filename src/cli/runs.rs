@@ -35,7 +35,8 @@ impl RunRecord {
         folder.join("exit.json").exists()
     }
 
-    fn text(&self, key: &str) -> String {
+    /// A value of `spec.json`, `-` for none.
+    pub(super) fn text(&self, key: &str) -> String {
         match self.spec.get(key) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) | None => "-".to_owned(),
