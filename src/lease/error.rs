@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum LeaseError {
     /// A living holder has overlapping paths (P5).
     #[error(
-        "{claim} overlaps {held}, which task {task} holds (lease {lease}, process {pid}): \
+        "{claim} overlaps {path}, which task {task} holds (lease {lease}, process {pid}): \
          wait for it, or claim other paths"
     )]
     Conflict {
@@ -20,7 +20,7 @@ pub enum LeaseError {
         /// The requested path.
         claim: ClaimPath,
         /// The path that is taken.
-        held: ClaimPath,
+        path: ClaimPath,
         /// The process that claimed it, for people.
         pid: u32,
     },

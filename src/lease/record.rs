@@ -42,6 +42,17 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// A process of this machine and boot.
+    #[must_use]
+    pub fn this_process(host: &str, boot_id: &str, pid: u32, started_at: Timestamp) -> Self {
+        Self {
+            boot_id: boot_id.to_owned(),
+            host: host.to_owned(),
+            pid,
+            started_at,
+        }
+    }
+
     /// Whether both are the same process. The start time is compared as it is written.
     #[must_use]
     pub fn is_same_process(&self, other: &Self) -> bool {

@@ -76,9 +76,10 @@ impl LeaseManager {
         })
     }
 
-    /// Epochs below this are taken: one more than the highest of the ledger. It only ever rises.
-    pub fn raise_epoch_floor(&self, floor: u64) {
-        self.epoch_floor.fetch_max(floor, Ordering::Relaxed);
+    /// Epochs up to this one have been given: the highest of the ledger. It only ever rises.
+    pub fn set_epoch_floor(&self, given: u64) {
+        self.epoch_floor
+            .fetch_max(given.saturating_add(1), Ordering::Relaxed);
     }
 
     /// Claims paths: the first writer wins, the loser changes no byte (behaviours 23 to 25).

@@ -144,7 +144,7 @@ impl Table {
                         task: record.task_id.clone(),
                         lease: record.lease_id.clone(),
                         claim: claim.clone(),
-                        held: held.clone(),
+                        path: held.clone(),
                         pid: record.holder.pid,
                     });
                 }
@@ -302,14 +302,14 @@ fn own_conflict(request: &ClaimRequest, record: &LeaseRecord) -> LeaseError {
             record.paths.iter().next()?.clone(),
         ))
     };
-    let Some((claim, held)) = pair.or_else(first) else {
+    let Some((claim, path)) = pair.or_else(first) else {
         return LeaseError::Empty;
     };
     LeaseError::Conflict {
         task: record.task_id.clone(),
         lease: record.lease_id.clone(),
         claim,
-        held,
+        path,
         pid: record.holder.pid,
     }
 }

@@ -701,7 +701,7 @@ fn p3_a_file_damaged_by_a_power_cut_of_an_earlier_boot_is_set_aside() {
         .unwrap();
     state.put(b"\0\0\0");
     let next = LeaseManager::open_with_clock(state.path(), FakeClock::new("boot-2")).unwrap();
-    next.raise_epoch_floor(50);
+    next.set_epoch_floor(49);
     let mut again = request("T-2", &["a"]);
     again.holder.boot_id = "boot-2".to_owned();
     assert_eq!(next.claim_disjoint(&again).unwrap().lease.epoch, 50);
@@ -727,8 +727,8 @@ fn epochs_never_go_back() {
     let state = State::new();
     let manager = state.open();
     let first = manager.claim_disjoint(&request("T-1", &["a"])).unwrap();
-    manager.raise_epoch_floor(40);
-    manager.raise_epoch_floor(7);
+    manager.set_epoch_floor(39);
+    manager.set_epoch_floor(7);
     let second = manager.claim_disjoint(&request("T-2", &["b"])).unwrap();
     assert_eq!((first.lease.epoch, second.lease.epoch), (1, 40));
     crate::fsx::remove(&leases_path(state.path())).unwrap();
