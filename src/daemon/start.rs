@@ -20,7 +20,6 @@ use crate::lease::{Holder, LeaseManager};
 use crate::ledger::{Ledger, LedgerState};
 use crate::runner::{Pool, PoolSettings};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -40,13 +39,13 @@ pub struct StartRequest {
 /// Runs the loop to its end; the exit code is that of design §7.
 #[must_use]
 #[expect(clippy::print_stderr, reason = "a command's own output")]
-pub fn start(request: StartRequest) -> ExitCode {
+pub fn start(request: StartRequest) -> u8 {
     if let Some(outer) = std::env::var_os("FLOCKD_RUN_ID") {
         eprintln!(
             "flockd: a run ({}) must not start a loop of its own: refused",
             outer.to_string_lossy()
         );
-        return ExitCode::from(4);
+        return 4;
     }
     if let Some(argv) = &request.detach_argv {
         return super::detach::detach(&request.config.state_dir, argv);
@@ -57,13 +56,13 @@ pub fn start(request: StartRequest) -> ExitCode {
         run(request)
     };
     match ended {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code,
         Err(error) => {
             eprintln!("flockd: {error:#}");
             let refused = error
                 .downcast_ref::<BootError>()
                 .is_some_and(|e| matches!(e, BootError::Running { .. }));
-            ExitCode::from(if refused { 4 } else { 1 })
+            if refused { 4 } else { 1 }
         }
     }
 }
@@ -140,7 +139,7 @@ fn assemble(
     let slots = SlotDir::open(state_dir)?;
     slots.set_ceiling(config.loop_.global_concurrency)?;
     let manager = Arc::new(LeaseManager::open(state_dir)?);
-    manager.set_epoch_floor(state.max_epoch());
+    manager.raise_epoch_floor(state.max_epoch());
     let pool = Arc::new(Pool::new(
         PoolSettings {
             state_dir: state_dir.clone(),
@@ -155,6 +154,12 @@ fn assemble(
         Arc::clone(&pool),
         inputs.clone(),
     ));
+    let holder = Holder {
+        boot_id: crate::proc::boot_id().to_owned(),
+        host: crate::proc::hostname().to_owned(),
+        pid: std::process::id(),
+        started_at,
+    };
     let claims = Arc::new(Claims::new(
         manager,
         Arc::clone(&repo),
