@@ -296,7 +296,7 @@ pub(super) fn orphans(report: &mut Report, state_dir: &Path, fix: bool) {
         }
         left += processes;
         if fix {
-            sweep_token(&slot.token);
+            drop(sweep_token(&slot.token));
             ended += processes.saturating_sub(carriers(&slot.token).len());
         }
     }

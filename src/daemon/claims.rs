@@ -136,9 +136,9 @@ impl Claims {
 
 fn refusal(error: LeaseError) -> ClaimRefusal {
     match error {
-        LeaseError::Conflict { task, held, .. } => ClaimRefusal::Conflict(Conflict {
+        LeaseError::Conflict { task, path, .. } => ClaimRefusal::Conflict(Conflict {
             task: task.to_string(),
-            path: held.as_str().to_owned(),
+            path: path.as_str().to_owned(),
         }),
         other => ClaimRefusal::Failed(EdgeError {
             systemic: true,

@@ -57,6 +57,7 @@ impl Launcher {
             config,
             pool,
             inputs,
+            on_the_way: Mutex::default(),
         }
     }
 

@@ -97,7 +97,7 @@ fn run(request: StartRequest) -> anyhow::Result<u8> {
         .enable_all()
         .build()?;
     let finish = runtime.block_on(async {
-        let mut parts = assemble(&config, repo, ledger, state)?;
+        let parts = assemble(&config, repo, ledger, state)?;
         for note in notes {
             parts.progress.say(&note.to_string());
         }
@@ -139,7 +139,7 @@ fn assemble(
     let slots = SlotDir::open(state_dir)?;
     slots.set_ceiling(config.loop_.global_concurrency)?;
     let manager = Arc::new(LeaseManager::open(state_dir)?);
-    manager.raise_epoch_floor(state.max_epoch());
+    manager.set_epoch_floor(state.max_epoch());
     let pool = Arc::new(Pool::new(
         PoolSettings {
             state_dir: state_dir.clone(),
@@ -154,22 +154,17 @@ fn assemble(
         Arc::clone(&pool),
         inputs.clone(),
     ));
-    let holder = Holder {
-        boot_id: crate::proc::boot_id().to_owned(),
-        host: crate::proc::hostname().to_owned(),
-        pid: std::process::id(),
+    let holder = Holder::this_process(
+        crate::proc::hostname(),
+        crate::proc::boot_id(),
+        std::process::id(),
         started_at,
-    };
+    );
     let claims = Arc::new(Claims::new(
         manager,
         Arc::clone(&repo),
         config.loop_.base.clone(),
-        Holder::this_process(
-            crate::proc::hostname(),
-            crate::proc::boot_id(),
-            crate::proc::own_identity(),
-            started_at,
-        ),
+        holder,
         inputs.clone(),
     ));
     let worktrees = Arc::new(Worktrees::new(
@@ -280,7 +275,7 @@ impl Parts {
             self.config.state_dir.display()
         ));
         let pool = Arc::clone(&self.effector.pool);
-        tokio::spawn(self.watcher.run());
+        std::thread::spawn(move || self.watcher.run());
         tokio::spawn(Arc::clone(&self.server).serve(self.listener));
         tokio::spawn(self.effector.run(self.work_rx));
         let ended = self.looper.run(self.rx).await;

@@ -1,6 +1,6 @@
 //! The one builder of git commands: pinned locale, no prompts, no monitor, no variables of an outer git.
 
-use crate::proc::{CommandError, CommandOutput, CommandSpec, run};
+use crate::proc::command::{CommandError, CommandOutput, CommandSpec, run};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
