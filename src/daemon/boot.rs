@@ -79,7 +79,10 @@ fn take(state_dir: &Path) -> Result<DaemonLock, BootError> {
     }
     Err(BootError::Running {
         state_dir: state_dir.display().to_string(),
-        holder: std::fs::read_to_string(&path).unwrap_or_default().trim().to_owned(),
+        holder: std::fs::read_to_string(&path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned(),
     })
 }
 

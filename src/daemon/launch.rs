@@ -10,9 +10,9 @@ use crate::engine::{Event, RunEnd, RunPlan};
 use crate::fsx::FsError;
 use crate::runner::{ExitReport, Pool, RunInput, RunLimits, RunSpec, StopHow, run_dir};
 use crate::types::{Outcome, RunId, Verdict};
+use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
@@ -76,7 +76,10 @@ impl Launcher {
             let stop = this.way().remove(&run).unwrap_or(false);
             match failed {
                 Some(end) => {
-                    drop(this.inputs.send(Input::Event(Event::RunExited { run, end: Box::new(end) })));
+                    drop(this.inputs.send(Input::Event(Event::RunExited {
+                        run,
+                        end: Box::new(end),
+                    })));
                 }
                 None if stop => drop(this.pool.stop(&run, StopHow::Kill)),
                 None => {}
@@ -92,7 +95,9 @@ impl Launcher {
     }
 
     fn way(&self) -> MutexGuard<'_, HashMap<RunId, bool>> {
-        self.on_the_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.on_the_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn prepare(&self, plan: RunPlan) -> Result<RunSpec, LaunchError> {
@@ -126,7 +131,11 @@ impl Launcher {
             argv: agent.argv,
             cwd: plan.worktree.clone(),
             env,
-            input: if agent.stdin == Stdin::Prompt { RunInput::Prompt } else { RunInput::Null },
+            input: if agent.stdin == Stdin::Prompt {
+                RunInput::Prompt
+            } else {
+                RunInput::Null
+            },
             limits: run_limits(&plan.limits),
             slots: plan.slots,
             ceiling: self.config.loop_.global_concurrency,

@@ -37,9 +37,9 @@ pub(super) fn reconcile(
     let mut found: HashMap<RunId, Adopted> =
         adopted.into_iter().map(|a| (a.run_id.clone(), a)).collect();
     let elsewhere: HashSet<RunId> = slots
-        .used(u32::MAX)
+        .held()
         .into_iter()
-        .filter_map(|(_, text)| text.map(|t| t.run_id))
+        .map(|(_, text)| text.run_id)
         .collect();
     for run in open {
         looper.tokens.insert(run.run.clone(), run.token.clone());

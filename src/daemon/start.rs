@@ -145,7 +145,7 @@ fn assemble(
             state_dir: state_dir.clone(),
             runtime_dir: runtime_dir.clone(),
             exe: std::env::current_exe()?,
-        prefix: "d".to_owned(),
+            prefix: "d".to_owned(),
         },
         runner_events(inputs.clone()),
     ));
