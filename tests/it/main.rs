@@ -3,6 +3,7 @@
 mod common;
 mod conformance;
 mod fake_agent;
+mod runner;
 mod tidy;
 
 use std::collections::BTreeSet;
