@@ -289,7 +289,10 @@ pub(super) fn leases(report: &mut Report, state_dir: &Path, fix: bool) {
         report.problem("leases", problem);
         return;
     }
-    let dead = super::lease::leases(state_dir).iter().filter(|lease| !lease.alive).count();
+    let dead = super::lease::leases(state_dir)
+        .iter()
+        .filter(|lease| !lease.alive)
+        .count();
     if dead == 0 {
         report.ok("leases", "none is stale");
     } else if fix {
@@ -301,7 +304,10 @@ pub(super) fn leases(report: &mut Report, state_dir: &Path, fix: bool) {
             Err(error) => report.problem("leases", error.to_string()),
         }
     } else {
-        report.warning("leases", format!("{dead} of dead holders: they stop nobody; `flockd doctor --fix` removes them"));
+        report.warning(
+            "leases",
+            format!("{dead} of dead holders: they stop nobody; `flockd doctor --fix` removes them"),
+        );
     }
 }
 

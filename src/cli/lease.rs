@@ -76,7 +76,12 @@ fn claim(context: &Context, args: ClaimArgs) -> Outcome {
     fsx::create_dir_all(&config.state_dir)?;
     let manager = LeaseManager::open(&config.state_dir)?;
     let lives_by_itself = args.command.is_empty();
-    let Claimed { lease, held, replaced, reclaimed } = manager.claim_disjoint(&ClaimRequest {
+    let Claimed {
+        lease,
+        held,
+        replaced,
+        reclaimed,
+    } = manager.claim_disjoint(&ClaimRequest {
         task: args.task.clone(),
         paths,
         holder: Holder {
@@ -103,13 +108,21 @@ fn claim(context: &Context, args: ClaimArgs) -> Outcome {
         }
         return Ok(0);
     }
-    let under = UnderLease { task: args.task, lease_id: lease.lease_id.clone(), epoch: lease.epoch };
+    let under = UnderLease {
+        task: args.task,
+        lease_id: lease.lease_id.clone(),
+        epoch: lease.epoch,
+    };
     let ended = run_command(context, &config, &args.command, 1, None, Some(under));
     drop(held);
     manager.release(&lease.lease_id, lease.epoch)?;
-    let released = FactBody::LeaseReleased { lease_id: lease.lease_id.clone() };
-    if let Err(failure) = append(&config.state_dir, &[NewFact::of_task(now(), &lease.task_id, released)])
-    {
+    let released = FactBody::LeaseReleased {
+        lease_id: lease.lease_id.clone(),
+    };
+    if let Err(failure) = append(
+        &config.state_dir,
+        &[NewFact::of_task(now(), &lease.task_id, released)],
+    ) {
         output::say(format!("warning: {}", failure.message));
     }
     ended
@@ -125,8 +138,10 @@ fn record(
     let mut facts: Vec<NewFact> = reclaimed
         .iter()
         .map(|dead| {
-            let body =
-                FactBody::LeaseReclaimed { lease_id: dead.lease_id.clone(), epoch: dead.epoch };
+            let body = FactBody::LeaseReclaimed {
+                lease_id: dead.lease_id.clone(),
+                epoch: dead.epoch,
+            };
             NewFact::of_task(at, &dead.task_id, body)
         })
         .collect();
@@ -149,7 +164,9 @@ fn default_ttl() -> Duration {
         Ok(minutes) => u64::try_from(minutes).unwrap_or(1).max(1),
         Err(_) => {
             if !text.trim().is_empty() {
-                output::say(format!("warning: FLOCKD_LEASE_TTL_MINUTES: ignored: {text:?} is not a number"));
+                output::say(format!(
+                    "warning: FLOCKD_LEASE_TTL_MINUTES: ignored: {text:?} is not a number"
+                ));
             }
             TTL_MINUTES_DEFAULT
         }
@@ -167,8 +184,13 @@ fn release(context: &Context, lease: &LeaseId) -> Outcome {
     match LeaseManager::open(&state_dir)?.release_unheld(lease)? {
         Released::Before => gone(),
         Released::Now(record) => {
-            let body = FactBody::LeaseReleased { lease_id: record.lease_id.clone() };
-            append(&state_dir, &[NewFact::of_task(now(), &record.task_id, body)])?;
+            let body = FactBody::LeaseReleased {
+                lease_id: record.lease_id.clone(),
+            };
+            append(
+                &state_dir,
+                &[NewFact::of_task(now(), &record.task_id, body)],
+            )?;
             output::line(&format!("released {}", record.lease_id))?;
         }
     }
@@ -186,7 +208,10 @@ pub(super) fn leases(state_dir: &Path) -> Vec<LeaseView> {
         Err(_) => read_leases(state_dir)
             .leases
             .into_iter()
-            .map(|record| LeaseView { record, alive: true })
+            .map(|record| LeaseView {
+                record,
+                alive: true,
+            })
             .collect(),
     }
 }
@@ -219,13 +244,19 @@ fn list(context: &Context) -> Outcome {
             record.epoch.to_string(),
             if view.alive { "held" } else { "dead" }.to_owned(),
             record.holder.pid.to_string(),
-            record.expires_at.map_or_else(|| "-".to_owned(), |at| at.seconds()),
+            record
+                .expires_at
+                .map_or_else(|| "-".to_owned(), |at| at.seconds()),
             record.paths.to_strings().join(" "),
         ]
     };
     let rows: Vec<Vec<String>> = found.iter().map(cells).collect();
     let mut out = output::stdout();
-    output::table(&mut out, &["LEASE", "TASK", "EPOCH", "STATE", "PID", "EXPIRES", "PATHS"], &rows)?;
+    output::table(
+        &mut out,
+        &["LEASE", "TASK", "EPOCH", "STATE", "PID", "EXPIRES", "PATHS"],
+        &rows,
+    )?;
     out.flush()?;
     Ok(0)
 }

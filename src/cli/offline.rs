@@ -328,7 +328,9 @@ pub(super) fn ids_in_view(state_dir: &Path) -> BTreeSet<String> {
 
 /// Leases that somebody holds: a dead one stops nobody.
 fn held_leases(state_dir: &Path) -> Vec<HeldLease> {
-    let found = super::lease::leases(state_dir).into_iter().filter(|view| view.alive);
+    let found = super::lease::leases(state_dir)
+        .into_iter()
+        .filter(|view| view.alive);
     found
         .map(|view| HeldLease {
             lease_id: view.record.lease_id.to_string(),

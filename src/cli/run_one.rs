@@ -29,7 +29,14 @@ pub(super) struct UnderLease {
 /// Runs the command and ends as it does.
 pub(super) fn run_one(context: &Context, args: &RunArgs) -> Outcome {
     let config = context.load()?.config;
-    run_command(context, &config, &args.command, args.weight, timeout, None)
+    run_command(
+        context,
+        &config,
+        &args.command,
+        args.weight,
+        args.timeout,
+        None,
+    )
 }
 
 /// Runs a command, under a lease or not; the exit code is the command's.
