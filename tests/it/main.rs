@@ -1,5 +1,6 @@
 //! All integration tests are one binary: one `mod` line per file, checked by the test below.
 
+mod command_line;
 mod common;
 mod conformance;
 mod fake_agent;
