@@ -9,6 +9,7 @@ use crate::client::{Client, ClientError};
 use crate::config::{Config, scan_tasks};
 use crate::fsx;
 use crate::fsx::lock::Lock;
+use crate::lease::{LeaseManager, read_leases};
 use crate::proc::command::{CommandSpec, run};
 use crate::proc::{carriers, sweep_token};
 use std::path::{Path, PathBuf};
@@ -282,7 +283,33 @@ pub(super) fn worktrees(report: &mut Report, config: &Config) {
     }
 }
 
-pub(super) fn leases(_report: &mut Report, _state_dir: &Path, _fix: bool) {}
+/// Leases that nobody holds any more. The next claim removes them too; nothing waits for them.
+pub(super) fn leases(report: &mut Report, state_dir: &Path, fix: bool) {
+    if let Some(problem) = read_leases(state_dir).problem {
+        report.problem("leases", problem);
+        return;
+    }
+    let dead = super::lease::leases(state_dir)
+        .iter()
+        .filter(|lease| !lease.alive)
+        .count();
+    if dead == 0 {
+        report.ok("leases", "none is stale");
+    } else if fix {
+        match LeaseManager::open(state_dir).and_then(|manager| manager.reclaim_dead()) {
+            Ok(gone) => {
+                let text = format!("removed {} leases of dead holders", gone.len());
+                report.add("leases", Health::Fixed, text);
+            }
+            Err(error) => report.problem("leases", error.to_string()),
+        }
+    } else {
+        report.warning(
+            "leases",
+            format!("{dead} of dead holders: they stop nobody; `flockd doctor --fix` removes them"),
+        );
+    }
+}
 
 /// Slots whose text names a run although nobody holds them: what may be left of that run is found by its
 /// token. Whoever takes the slot next sweeps too; this does it now.
@@ -296,7 +323,8 @@ pub(super) fn orphans(report: &mut Report, state_dir: &Path, fix: bool) {
         }
         left += processes;
         if fix {
-            drop(sweep_token(&slot.token));
+            // What is left is counted again, which tells more than the report.
+            let _ = sweep_token(&slot.token);
             ended += processes.saturating_sub(carriers(&slot.token).len());
         }
     }

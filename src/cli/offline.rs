@@ -62,7 +62,7 @@ impl Snapshot {
         })?;
         Ok(Self {
             progress: view.as_ref().map(Progress::of_view).unwrap_or_default(),
-            leases: read_leases(state_dir),
+            leases: held_leases(state_dir),
             paused: state_dir.join("PAUSED").exists(),
             estop: state_dir.join("ESTOP").exists(),
             view,
@@ -326,30 +326,16 @@ pub(super) fn ids_in_view(state_dir: &Path) -> BTreeSet<String> {
     ids
 }
 
-fn read_leases(state_dir: &Path) -> Vec<HeldLease> {
-    let Ok(text) = std::fs::read_to_string(state_dir.join("leases.json")) else {
-        return Vec::new();
-    };
-    let Ok(value) = serde_json::from_str::<Value>(&text) else {
-        return Vec::new();
-    };
-    let leases = value
-        .get("leases")
-        .and_then(Value::as_array)
+/// Leases that somebody holds: a dead one stops nobody.
+fn held_leases(state_dir: &Path) -> Vec<HeldLease> {
+    let found = super::lease::leases(state_dir)
         .into_iter()
-        .flatten();
-    leases
-        .filter_map(|lease| {
-            let paths = lease
-                .get("paths")?
-                .as_array()?
-                .iter()
-                .filter_map(Value::as_str);
-            Some(HeldLease {
-                lease_id: lease.get("lease_id")?.as_str()?.to_owned(),
-                task_id: lease.get("task_id")?.as_str()?.to_owned(),
-                paths: ClaimSet::parse(paths).ok()?,
-            })
+        .filter(|view| view.alive);
+    found
+        .map(|view| HeldLease {
+            lease_id: view.record.lease_id.to_string(),
+            task_id: view.record.task_id.to_string(),
+            paths: view.record.paths,
         })
         .collect()
 }

@@ -13,17 +13,48 @@ use crate::runner::{
     ExitReport, ForegroundEvent, ForegroundSpec, RunInput, RunLimits, RunSpec, client_ceiling,
     foreground, is_nested,
 };
-use crate::types::{Outcome as RunOutcome, RunId, TaskId, Verdict};
+use crate::types::{LeaseId, Outcome as RunOutcome, RunId, TaskId, Verdict};
 use std::ffi::OsString;
 use std::time::Duration;
 
 /// The stage's and the role's name of a run that has none.
 const NO_STAGE: &str = "run";
 
+/// The lease that a command runs under.
+pub(super) struct UnderLease {
+    pub(super) task: TaskId,
+    pub(super) lease_id: LeaseId,
+    pub(super) epoch: u64,
+}
+
 /// Runs the command and ends as it does.
 pub(super) fn run_one(context: &Context, args: &RunArgs) -> Outcome {
     let config = context.load()?.config;
-    let spec = spec_of(&config, args)?;
+    run_command(
+        context,
+        &config,
+        &args.command,
+        args.weight,
+        args.timeout,
+        None,
+    )
+}
+
+/// Runs a command, under a lease or not; the exit code is the command's.
+pub(super) fn run_command(
+    context: &Context,
+    config: &Config,
+    command: &[OsString],
+    weight: u32,
+    timeout: Option<Duration>,
+    lease: Option<UnderLease>,
+) -> Outcome {
+    let mut spec = spec_of(config, command, weight, timeout)?;
+    if let Some(lease) = lease {
+        spec.run.task_id = Some(lease.task);
+        spec.run.lease_id = Some(lease.lease_id);
+        spec.run.lease_epoch = Some(lease.epoch);
+    }
     let state_dir = config.state_dir.clone();
     let run = spec.run.run_id.clone();
     let task = spec.run.task_id.clone();
@@ -66,7 +97,12 @@ pub(super) fn run_one(context: &Context, args: &RunArgs) -> Outcome {
     Ok(ended.exit_code)
 }
 
-fn spec_of(config: &Config, args: &RunArgs) -> Result<ForegroundSpec, Failure> {
+fn spec_of(
+    config: &Config,
+    command: &[OsString],
+    weight: u32,
+    timeout: Option<Duration>,
+) -> Result<ForegroundSpec, Failure> {
     let state_dir = config.state_dir.clone();
     crate::fsx::create_dir_all(&state_dir)?;
     let slots = SlotDir::open(&state_dir)?;
@@ -94,7 +130,7 @@ fn spec_of(config: &Config, args: &RunArgs) -> Result<ForegroundSpec, Failure> {
         stage: NO_STAGE.to_owned(),
         role: NO_STAGE.to_owned(),
         attempt: 1,
-        argv: args.command.iter().map(lossy).collect(),
+        argv: command.iter().map(lossy).collect(),
         cwd: std::env::current_dir().map_err(Failure::failed)?,
         env: env
             .iter()
@@ -102,13 +138,13 @@ fn spec_of(config: &Config, args: &RunArgs) -> Result<ForegroundSpec, Failure> {
             .collect(),
         input: RunInput::Null,
         limits: RunLimits {
-            deadline_ms: millis(args.timeout.unwrap_or_default()),
+            deadline_ms: millis(timeout.unwrap_or_default()),
             idle_ms: 0,
             grace_ms: millis(config.limits.grace),
             output_max: config.limits.output_max,
             output_stop: 0,
         },
-        slots: args.weight,
+        slots: weight,
         ceiling: client_ceiling(&state_dir, &slots, config.loop_.global_concurrency),
         lease_id: None,
         lease_epoch: None,
@@ -118,7 +154,7 @@ fn spec_of(config: &Config, args: &RunArgs) -> Result<ForegroundSpec, Failure> {
     Ok(ForegroundSpec {
         state_dir,
         run,
-        argv: args.command.clone(),
+        argv: command.to_vec(),
         env,
         nested,
     })
