@@ -11,6 +11,7 @@ mod common;
 mod conformance;
 mod fake_agent;
 mod makefile;
+mod runner;
 mod sandbox;
 mod tidy;
 

@@ -1,0 +1,6 @@
+//! Runners with real processes: trees, bounds, slots, and what survives which death.
+
+mod bounds;
+mod rig;
+mod survival;
+mod trees;
