@@ -3,14 +3,15 @@
 //! The layers and what each may use are in `docs/architecture.md`; a test reads the
 //! `use crate::` lines and fails on any other arrow.
 
-// agent follows with the claims
+pub mod agent;
 pub mod api;
 pub mod budget;
 pub mod cli;
 pub mod client;
 pub mod config;
-pub mod daemon;
-// engine follows with the ledger
+// daemon off
+
+pub mod engine;
 pub mod fsx;
 pub mod gate;
 pub mod git;

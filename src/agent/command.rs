@@ -48,7 +48,12 @@ pub fn plan_shell(command: &str) -> AgentPlan {
 /// What a role said: a last non-empty line `verdict: …` decides for a child that exited 0; without one
 /// exit 0 is a pass. A child that did not succeed cannot pass, whatever it printed (P7).
 #[must_use]
-pub fn verdict_of(outcome: Outcome, exit_code: Option<i32>, detail: &str, stdout_tail: &[u8]) -> Verdict {
+pub fn verdict_of(
+    outcome: Outcome,
+    exit_code: Option<i32>,
+    detail: &str,
+    stdout_tail: &[u8],
+) -> Verdict {
     let said = last_line(stdout_tail).and_then(|line| parse_verdict(&line));
     match (outcome, said) {
         (Outcome::Succeeded, Some(verdict)) => verdict,
@@ -84,7 +89,11 @@ fn parse_verdict(line: &str) -> Option<Verdict> {
     let (word, reason) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let reason = || {
         let text: String = reason.trim().chars().take(REASON_CHARS_MAX).collect();
-        if text.is_empty() { "no reason given".to_owned() } else { text }
+        if text.is_empty() {
+            "no reason given".to_owned()
+        } else {
+            text
+        }
     };
     match word.to_ascii_lowercase().as_str() {
         "pass" => Some(Verdict::Pass),
@@ -101,13 +110,20 @@ mod tests {
     #[test]
     fn the_last_line_is_the_verdict() {
         let check = |out: &str, expected: Verdict| {
-            assert_eq!(verdict_of(Outcome::Succeeded, Some(0), "", out.as_bytes()), expected, "{out:?}");
+            assert_eq!(
+                verdict_of(Outcome::Succeeded, Some(0), "", out.as_bytes()),
+                expected,
+                "{out:?}"
+            );
         };
         check("", Verdict::Pass);
         check("all good\n", Verdict::Pass);
         check("verdict: pass\n\n  \n", Verdict::Pass);
         check("verdict: fail too long\n", Verdict::Fail("too long".into()));
-        check("Verdict: BLOCKED need a key", Verdict::Blocked("need a key".into()));
+        check(
+            "Verdict: BLOCKED need a key",
+            Verdict::Blocked("need a key".into()),
+        );
         check("verdict: fail", Verdict::Fail("no reason given".into()));
         check("verdict: fail x\nmore\n", Verdict::Pass);
         check("verdict: perhaps\n", Verdict::Pass);

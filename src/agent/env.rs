@@ -40,17 +40,31 @@ pub fn child_env(
         env.retain(|(n, _)| n != name);
         env.push((name.to_owned(), value));
     };
-    for name in INHERITED.iter().copied().chain(names.iter().map(String::as_str)) {
+    for name in INHERITED
+        .iter()
+        .copied()
+        .chain(names.iter().map(String::as_str))
+    {
         if let Some(value) = lookup(name) {
             set(name, value);
         }
     }
-    for (name, value) in [("LC_ALL", "C.UTF-8"), ("TERM", "dumb"), ("NO_COLOR", "1"), ("TZ", "UTC")] {
+    for (name, value) in [
+        ("LC_ALL", "C.UTF-8"),
+        ("TERM", "dumb"),
+        ("NO_COLOR", "1"),
+        ("TZ", "UTC"),
+    ] {
         if !names.iter().any(|n| n == name) {
             set(name, value.to_owned());
         }
     }
-    let claims: Vec<String> = identity.task.claims.iter().map(|c| c.as_str().to_owned()).collect();
+    let claims: Vec<String> = identity
+        .task
+        .claims
+        .iter()
+        .map(|c| c.as_str().to_owned())
+        .collect();
     set("FLOCKD_TASK_ID", identity.task.id.to_string());
     set("FLOCKD_TASK_TITLE", identity.task.title.clone());
     set("FLOCKD_CLAIMS", claims.join("\n"));

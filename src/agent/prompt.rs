@@ -27,7 +27,12 @@ pub enum PromptError {
 ///
 /// # Errors
 /// [`PromptError`] with the line of the first unknown name.
-pub fn render(template: &str, task: &TaskSpec, stage: &str, worker: u32) -> Result<String, PromptError> {
+pub fn render(
+    template: &str,
+    task: &TaskSpec,
+    stage: &str,
+    worker: u32,
+) -> Result<String, PromptError> {
     expand(template, &|name| match name {
         "task.id" => Some(task.id.to_string()),
         "task.title" => Some(task.title.clone()),
@@ -51,21 +56,38 @@ pub fn render(template: &str, task: &TaskSpec, stage: &str, worker: u32) -> Resu
 /// As [`render`].
 pub fn check_template(template: &str) -> Result<(), PromptError> {
     expand(template, &|name| {
-        ["task.id", "task.title", "task.body", "task.claims", "stage", "worker"]
-            .contains(&name)
-            .then(String::new)
+        [
+            "task.id",
+            "task.title",
+            "task.body",
+            "task.claims",
+            "stage",
+            "worker",
+        ]
+        .contains(&name)
+        .then(String::new)
     })
     .map(|_| ())
 }
 
-fn expand(template: &str, value_of: &dyn Fn(&str) -> Option<String>) -> Result<String, PromptError> {
+fn expand(
+    template: &str,
+    value_of: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, PromptError> {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
         out.push_str(before);
         let line = template.len() - after.len();
-        let line = template.get(..line).unwrap_or_default().matches('\n').count() + 1;
-        let (name, tail) = after.split_once("}}").ok_or(PromptError::Unclosed { line })?;
+        let line = template
+            .get(..line)
+            .unwrap_or_default()
+            .matches('\n')
+            .count()
+            + 1;
+        let (name, tail) = after
+            .split_once("}}")
+            .ok_or(PromptError::Unclosed { line })?;
         let name = name.trim();
         out.push_str(&value_of(name).ok_or_else(|| PromptError::UnknownName {
             line,

@@ -22,7 +22,11 @@ pub(super) struct Tally {
 impl Core {
     /// X as it is now: the kill switch makes it 1, live (W23).
     pub(super) fn tasks_max(&self) -> usize {
-        if self.parallelism_killed() { 1 } else { self.config.loop_.tasks as usize }
+        if self.parallelism_killed() {
+            1
+        } else {
+            self.config.loop_.tasks as usize
+        }
     }
 
     pub(super) fn parallelism_killed(&self) -> bool {
@@ -39,7 +43,10 @@ impl Core {
             return None;
         }
         if self.target_reached(0) {
-            return Some(format!("{} tasks completed, the target of this run", self.tally.completed));
+            return Some(format!(
+                "{} tasks completed, the target of this run",
+                self.tally.completed
+            ));
         }
         (self.tally.claims >= self.config.loop_.max_attempts)
             .then(|| format!("{} claims, the bound of this run", self.tally.claims))
@@ -60,7 +67,11 @@ impl Core {
         match self.next_task() {
             Some((task, _)) => {
                 self.claiming = Some(task.id.clone());
-                out.push(Effect::Claim { task, previous: None, base: None });
+                out.push(Effect::Claim {
+                    task,
+                    previous: None,
+                    base: None,
+                });
             }
             None => self.idle = true,
         }
@@ -89,7 +100,9 @@ impl Core {
             Err(ClaimRefusal::Conflict(conflict)) => {
                 self.conflicts.insert(task.clone(), conflict);
             }
-            Err(ClaimRefusal::Failed(error)) if error.systemic => self.end_by_fault(now, error.detail, out),
+            Err(ClaimRefusal::Failed(error)) if error.systemic => {
+                self.end_by_fault(now, error.detail, out)
+            }
             Err(ClaimRefusal::Failed(error)) => {
                 *self.attempted.entry(task.clone()).or_default() += 1;
                 self.drop_flight(now, task, error.detail, true, out);
@@ -99,13 +112,22 @@ impl Core {
 
     fn on_granted(&mut self, now: Now, task: &TaskId, granted: Granted, out: &mut Out) {
         for (lease_id, epoch, _) in granted.reclaimed {
-            self.record(now, out, None, None, FactBody::LeaseReclaimed { lease_id, epoch });
+            self.record(
+                now,
+                out,
+                None,
+                None,
+                FactBody::LeaseReclaimed { lease_id, epoch },
+            );
         }
         if self.flights.contains_key(task) {
             return self.on_regranted(now, task, granted.lease_id, granted.epoch, out);
         }
         let Some(spec) = self.queue.get(task).cloned() else {
-            out.push(Effect::Release { lease_id: granted.lease_id, epoch: granted.epoch });
+            out.push(Effect::Release {
+                lease_id: granted.lease_id,
+                epoch: granted.epoch,
+            });
             return;
         };
         let retry = self.is_retry(task);
@@ -114,7 +136,11 @@ impl Core {
         }
         *self.attempted.entry(task.clone()).or_default() += 1;
         self.tally.claims += 1;
-        let workers = if self.parallelism_killed() { 1 } else { self.config.loop_.workers };
+        let workers = if self.parallelism_killed() {
+            1
+        } else {
+            self.config.loop_.workers
+        };
         let flight = Flight {
             stages: self.stages_of(&spec),
             workers: (1..=workers).map(Worker::new).collect(),
@@ -125,18 +151,29 @@ impl Core {
             abort: None,
             since: now.mono,
         };
-        let claims = flight.spec.claims.iter().map(|c| c.as_str().to_owned()).collect();
-        self.record(now, out, Some(task), None, FactBody::TaskClaimed {
-            title: flight.spec.title.clone(),
-            iteration: flight.iteration,
-            base: flight.base.clone(),
-            claims,
-            workers,
-            stages: flight.stages.iter().map(|s| s.name.clone()).collect(),
-            lease_id: granted.lease_id,
-            epoch: granted.epoch,
-            retry,
-        });
+        let claims = flight
+            .spec
+            .claims
+            .iter()
+            .map(|c| c.as_str().to_owned())
+            .collect();
+        self.record(
+            now,
+            out,
+            Some(task),
+            None,
+            FactBody::TaskClaimed {
+                title: flight.spec.title.clone(),
+                iteration: flight.iteration,
+                base: flight.base.clone(),
+                claims,
+                workers,
+                stages: flight.stages.iter().map(|s| s.name.clone()).collect(),
+                lease_id: granted.lease_id,
+                epoch: granted.epoch,
+                retry,
+            },
+        );
         for worker in &flight.workers {
             out.push(Effect::PrepareWorktree {
                 task: task.clone(),
@@ -146,7 +183,10 @@ impl Core {
             });
         }
         self.arm_task_clock(now, task, flight.iteration, out);
-        out.push(Effect::Say(format!("{task} claimed: {}", flight.spec.title)));
+        out.push(Effect::Say(format!(
+            "{task} claimed: {}",
+            flight.spec.title
+        )));
         self.flights.insert(task.clone(), flight);
     }
 
@@ -165,7 +205,11 @@ impl Core {
         self.config
             .stages
             .iter()
-            .filter(|s| spec.stages.as_ref().is_none_or(|names| names.contains(&s.name)))
+            .filter(|s| {
+                spec.stages
+                    .as_ref()
+                    .is_none_or(|names| names.contains(&s.name))
+            })
             .map(|s| self.stage(s))
             .collect()
     }
@@ -180,16 +224,24 @@ impl Core {
                 limits: role.limits.clone(),
             })
         });
-        let commands = stage.run.iter().enumerate().map(|(i, command)| CallTemplate {
-            role: format!("run-{}", i + 1),
-            command: Some(command.clone()),
-            concurrency: RoleConcurrency::Sequential,
-            slots: 1,
-            limits: self.config.limits.clone(),
-        });
+        let commands = stage
+            .run
+            .iter()
+            .enumerate()
+            .map(|(i, command)| CallTemplate {
+                role: format!("run-{}", i + 1),
+                command: Some(command.clone()),
+                concurrency: RoleConcurrency::Sequential,
+                slots: 1,
+                limits: self.config.limits.clone(),
+            });
         Stage {
             name: stage.name.clone(),
-            require: if stage.run.is_empty() { stage.require } else { Require::All },
+            require: if stage.run.is_empty() {
+                stage.require
+            } else {
+                Require::All
+            },
             calls: roles.chain(commands).collect(),
         }
     }
@@ -202,7 +254,9 @@ impl Core {
         result: Result<WorktreeReady, EdgeError>,
         out: &mut Out,
     ) {
-        let Some(flight) = self.flights.get_mut(task) else { return };
+        let Some(flight) = self.flights.get_mut(task) else {
+            return;
+        };
         match result {
             Ok(ready) => {
                 let notes = ready.moved_aside.clone();
@@ -220,7 +274,10 @@ impl Core {
             Err(error) => {
                 if let Some(worker) = flight.worker_mut(worker) {
                     worker.phase = Phase::Done;
-                    worker.result = WorkerResult::Failed { reason: error.detail.clone(), blocked: false };
+                    worker.result = WorkerResult::Failed {
+                        reason: error.detail.clone(),
+                        blocked: false,
+                    };
                 }
                 if error.systemic {
                     self.end_by_fault(now, error.detail, out);
@@ -230,8 +287,20 @@ impl Core {
     }
 
     /// Ends a flight without a word about its work: a conflict, a failed claim, a stage that is no more.
-    pub(super) fn drop_flight(&mut self, now: Now, task: &TaskId, reason: String, blocker: bool, out: &mut Out) {
-        self.stop_children(Some(task), super::flight::StopReason::TaskCancelled, false, out);
+    pub(super) fn drop_flight(
+        &mut self,
+        now: Now,
+        task: &TaskId,
+        reason: String,
+        blocker: bool,
+        out: &mut Out,
+    ) {
+        self.stop_children(
+            Some(task),
+            super::flight::StopReason::TaskCancelled,
+            false,
+            out,
+        );
         if let Some(flight) = self.flights.remove(task)
             && let Some((lease_id, epoch)) = flight.lease
         {
@@ -242,15 +311,29 @@ impl Core {
 
     /// The machine is at fault: nothing more is claimed or started, children that run may end.
     pub(super) fn end_by_fault(&mut self, now: Now, detail: String, out: &mut Out) {
-        if self.ending.as_ref().is_some_and(|e| e.decision == Decision::Blocked) {
+        if self
+            .ending
+            .as_ref()
+            .is_some_and(|e| e.decision == Decision::Blocked)
+        {
             return;
         }
-        self.record(now, out, None, None, FactBody::GuardTripped {
-            guard: "systemic".to_owned(),
-            detail: detail.clone(),
-        });
+        self.record(
+            now,
+            out,
+            None,
+            None,
+            FactBody::GuardTripped {
+                guard: "systemic".to_owned(),
+                detail: detail.clone(),
+            },
+        );
         out.push(Effect::Say(format!("stopping: {detail}")));
-        self.ending = Some(Finish { decision: Decision::Blocked, exit_code: 1, reason: detail });
+        self.ending = Some(Finish {
+            decision: Decision::Blocked,
+            exit_code: 1,
+            reason: detail,
+        });
         self.halted = true;
     }
 

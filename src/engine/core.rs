@@ -10,7 +10,6 @@ use crate::types::{Now, RunId, TaskId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Where ids and chance come from, so that the core stays deterministic.
 pub trait IdSource: Send {
@@ -35,7 +34,7 @@ impl Out {
         self.effects.push(effect);
     }
 
-    fn into_effects(self) -> Vec<Effect> {
+    pub(super) fn into_effects(self) -> Vec<Effect> {
         let mut all = Vec::with_capacity(self.effects.len() + 1);
         if !self.facts.is_empty() {
             all.push(Effect::Record(self.facts));
@@ -70,6 +69,8 @@ pub struct Core {
     pub(super) attempted: BTreeMap<TaskId, u32>,
     pub(super) came_deferred: BTreeSet<TaskId>,
     pub(super) tally: Tally,
+    /// What this loop completed, and on which branches.
+    pub(super) done: Vec<(TaskId, Vec<String>)>,
     pub(super) markers: Markers,
     pub(super) stop: Option<(StopLevel, StopSource)>,
     /// A guard, a limit or a fault: nothing more is claimed, what is in flight goes on.
@@ -79,13 +80,26 @@ pub struct Core {
     /// Nothing was claimable at the last look and nothing has changed since.
     pub(super) idle: bool,
     pub(super) finished: bool,
-    pub(super) since: Duration,
+    /// The tasks that an earlier loop left in flight are taken up.
+    pub(super) taken_up: bool,
 }
 
 impl Core {
     /// The current time labels and timers of one call.
-    pub(super) fn record(&mut self, now: Now, out: &mut Out, task: Option<&TaskId>, run: Option<&RunId>, body: FactBody) {
-        let fact = NewFact { at: now.wall, task: task.cloned(), run: run.cloned(), body };
+    pub(super) fn record(
+        &mut self,
+        now: Now,
+        out: &mut Out,
+        task: Option<&TaskId>,
+        run: Option<&RunId>,
+        body: FactBody,
+    ) {
+        let fact = NewFact {
+            at: now.wall,
+            task: task.cloned(),
+            run: run.cloned(),
+            body,
+        };
         self.book.apply(&Fact {
             seq: self.book.last_seq() + 1,
             at: fact.at,
@@ -108,20 +122,38 @@ impl Core {
 
     fn react(&mut self, now: Now, event: Event, out: &mut Out) {
         match event {
-            Event::TasksChanged { upserts, removed } => self.on_tasks_changed(upserts, removed),
+            Event::TasksChanged { upserts, removed } => {
+                self.on_tasks_changed(upserts, removed);
+                if !std::mem::replace(&mut self.taken_up, true) {
+                    self.take_up(now, out);
+                }
+            }
             Event::ClaimDecided { task, result } => self.on_claim_decided(now, &task, result, out),
             Event::LeasesChanged => {
                 self.conflicts.clear();
                 self.idle = false;
             }
-            Event::WorktreeDone { task, worker, result } => self.on_worktree(now, &task, worker, result, out),
+            Event::WorktreeDone {
+                task,
+                worker,
+                result,
+            } => self.on_worktree(now, &task, worker, result, out),
             Event::SlotGranted { run } => self.on_slot_granted(now, &run, out),
             Event::SlotFileBusy { run } => self.on_slot_busy(&run),
-            Event::RunStarted { run, pid, start_ticks, slots } => {
+            Event::RunStarted {
+                run,
+                pid,
+                start_ticks,
+                slots,
+            } => {
                 self.on_run_started(now, &run, pid, start_ticks, slots, out);
             }
             Event::RunExited { run, end } => self.on_run_exited(now, &run, &end, out),
-            Event::CaptureDone { task, worker, result } => self.on_captured(now, &task, worker, result, out),
+            Event::CaptureDone {
+                task,
+                worker,
+                result,
+            } => self.on_captured(now, &task, worker, result, out),
             Event::Timer(key) => self.on_timer(now, key, out),
             Event::Stop(level, source) => self.on_stop(level, source, out),
             Event::Markers(markers) => self.on_markers(now, markers, out),
@@ -152,7 +184,9 @@ impl Core {
         match key {
             TimerKey::LoopWallClock => self.on_loop_wall_clock(now, out),
             TimerKey::TaskWallClock(task, iteration) => {
-                let Some(flight) = self.flights.get_mut(&task) else { return };
+                let Some(flight) = self.flights.get_mut(&task) else {
+                    return;
+                };
                 if flight.iteration != iteration || flight.abort.is_some() {
                     return;
                 }
@@ -160,10 +194,16 @@ impl Core {
                 let detail = format!("its wall clock of {limit} is over");
                 flight.abort = Some(Abort::WallClock(detail.clone()));
                 self.stop_children(Some(&task), StopReason::TaskWallClock, false, out);
-                self.record(now, out, Some(&task), None, FactBody::GuardTripped {
-                    guard: "task_wall_clock".to_owned(),
-                    detail,
-                });
+                self.record(
+                    now,
+                    out,
+                    Some(&task),
+                    None,
+                    FactBody::GuardTripped {
+                        guard: "task_wall_clock".to_owned(),
+                        detail,
+                    },
+                );
             }
             TimerKey::Backoff(task, worker, call) => {
                 let call = self
@@ -201,7 +241,9 @@ impl Core {
             self.record(now, out, None, None, FactBody::Warning {
                 text: "emergency stop: children are killed, nothing is started until `flockd thaw`".to_owned(),
             });
-            out.push(Effect::Say("emergency stop; `flockd thaw` goes on".to_owned()));
+            out.push(Effect::Say(
+                "emergency stop; `flockd thaw` goes on".to_owned(),
+            ));
         } else if markers.paused && !before.paused {
             self.unqueue(out);
             out.push(Effect::Say("paused; `flockd resume` goes on".to_owned()));
@@ -218,7 +260,13 @@ impl Core {
                 self.stop_children(Some(task), StopReason::TaskCancelled, false, out);
             }
         } else if !self.book.is_completed(task) && !self.book.is_cancelled(task) {
-            self.record(now, out, Some(task), None, FactBody::TaskCancelled { reason });
+            self.record(
+                now,
+                out,
+                Some(task),
+                None,
+                FactBody::TaskCancelled { reason },
+            );
         }
     }
 
@@ -254,7 +302,13 @@ impl Core {
     }
 
     /// Asks children to stop: all, or those of one task. A stronger reason replaces a weaker one.
-    pub(super) fn stop_children(&mut self, task: Option<&TaskId>, reason: StopReason, kill: bool, out: &mut Out) {
+    pub(super) fn stop_children(
+        &mut self,
+        task: Option<&TaskId>,
+        reason: StopReason,
+        kill: bool,
+        out: &mut Out,
+    ) {
         for flight in self.flights.values_mut() {
             if task.is_some_and(|t| t != flight.id()) {
                 continue;

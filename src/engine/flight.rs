@@ -24,10 +24,21 @@ pub(super) enum StopReason {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CallState {
     Pending,
-    AwaitingSlot { run: RunId },
-    Launched { run: RunId, slot_busy: bool },
-    Running { run: RunId, pid: u32, since: Duration },
-    Backoff { until: Duration },
+    AwaitingSlot {
+        run: RunId,
+    },
+    Launched {
+        run: RunId,
+        slot_busy: bool,
+    },
+    Running {
+        run: RunId,
+        pid: u32,
+        since: Duration,
+    },
+    Backoff {
+        until: Duration,
+    },
     Done(Verdict),
     /// The batch was decided without it.
     Skipped,
@@ -108,7 +119,9 @@ impl CallTemplate {
         Call {
             role: self.role.clone(),
             command: self.command.clone(),
-            decl: CallDecl { concurrency: self.concurrency },
+            decl: CallDecl {
+                concurrency: self.concurrency,
+            },
             slots: self.slots,
             limits: self.limits.clone(),
             attempt: 1,
@@ -229,7 +242,10 @@ pub(super) fn judge(calls: &[Call], require: Require) -> StageVerdict {
         .iter()
         .filter(|c| c.state == CallState::Done(Verdict::Pass))
         .count();
-    let open = calls.iter().filter(|c| c.phase() != CallPhase::Ended).count();
+    let open = calls
+        .iter()
+        .filter(|c| c.phase() != CallPhase::Ended)
+        .count();
     let needed = match require {
         Require::All => calls.len(),
         Require::Any => 1,
@@ -245,7 +261,9 @@ pub(super) fn judge(calls: &[Call], require: Require) -> StageVerdict {
     let mut blocked = false;
     for call in calls {
         match &call.state {
-            CallState::Done(Verdict::Fail(reason)) => reasons.push(format!("{}: {reason}", call.role)),
+            CallState::Done(Verdict::Fail(reason)) => {
+                reasons.push(format!("{}: {reason}", call.role))
+            }
             CallState::Done(Verdict::Blocked(reason)) => {
                 blocked = true;
                 reasons.push(format!("{}: {reason}", call.role));
@@ -253,5 +271,8 @@ pub(super) fn judge(calls: &[Call], require: Require) -> StageVerdict {
             _ => {}
         }
     }
-    StageVerdict::Failed { reason: reasons.join("; "), blocked }
+    StageVerdict::Failed {
+        reason: reasons.join("; "),
+        blocked,
+    }
 }

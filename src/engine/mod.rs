@@ -15,11 +15,16 @@
 mod claiming;
 mod core;
 mod decide;
+mod ending;
 mod event;
+mod finish;
 mod flight;
+mod report;
 mod resume;
 mod runs;
 mod select;
+#[cfg(test)]
+mod tests;
 mod why;
 
 pub use core::{Core, IdSource, Out};
@@ -28,5 +33,6 @@ pub use event::{
     StopLevel, StopSource, TimerKey, WorkKept, WorktreeReady,
 };
 pub use flight::CallStateName;
+pub use report::{Progress, RunRow};
 pub use select::plan_order;
-pub use why::{RunRow, Standing, Why};
+pub use why::{Standing, Why};

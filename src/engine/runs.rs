@@ -37,12 +37,19 @@ impl Core {
     /// the child: a call that waits has no fact and no process.
     pub(super) fn queue_call(&mut self, task: &TaskId, worker: u32, call_ix: usize, out: &mut Out) {
         let run = self.ids.run_id();
-        let at = CallRef { task: task.clone(), worker, call: call_ix };
+        let at = CallRef {
+            task: task.clone(),
+            worker,
+            call: call_ix,
+        };
         self.runs.insert(run.clone(), at);
         if let Some((call, _)) = self.call_mut(&run) {
             call.state = CallState::AwaitingSlot { run: run.clone() };
             call.stop = None;
-            out.push(Effect::AcquireSlot { run, slots: call.slots });
+            out.push(Effect::AcquireSlot {
+                run,
+                slots: call.slots,
+            });
         }
     }
 
@@ -59,22 +66,35 @@ impl Core {
             out.push(Effect::ForgetSlot { run: run.clone() });
             return;
         }
-        call.state = CallState::Launched { run: run.clone(), slot_busy: false };
+        call.state = CallState::Launched {
+            run: run.clone(),
+            slot_busy: false,
+        };
         let Some(plan) = self.run_plan(run, &at, token) else {
             out.push(Effect::ForgetSlot { run: run.clone() });
             return;
         };
-        if let Some(worker) = self.flights.get_mut(&at.task).and_then(|f| f.worker_mut(at.worker)) {
+        if let Some(worker) = self
+            .flights
+            .get_mut(&at.task)
+            .and_then(|f| f.worker_mut(at.worker))
+        {
             worker.last_run = Some(run.clone());
         }
-        self.record(now, out, Some(&at.task), Some(run), FactBody::RunIntended {
-            worker: at.worker,
-            stage: plan.stage.clone(),
-            role: plan.role.clone(),
-            attempt: plan.attempt,
-            slots: plan.slots,
-            token: plan.token.clone(),
-        });
+        self.record(
+            now,
+            out,
+            Some(&at.task),
+            Some(run),
+            FactBody::RunIntended {
+                worker: at.worker,
+                stage: plan.stage.clone(),
+                role: plan.role.clone(),
+                attempt: plan.attempt,
+                slots: plan.slots,
+                token: plan.token.clone(),
+            },
+        );
         out.push(Effect::Launch(Box::new(plan)));
     }
 
@@ -117,20 +137,42 @@ impl Core {
         slots: Vec<u32>,
         out: &mut Out,
     ) {
-        let Some((call, at)) = self.call_mut(run) else { return };
+        let Some((call, at)) = self.call_mut(run) else {
+            return;
+        };
         if !matches!(call.state, CallState::Launched { .. }) {
             return;
         }
-        call.state = CallState::Running { run: run.clone(), pid, since: now.mono };
-        let line = format!("{} {} (worker {}) runs as {pid}", at.task, call.role, at.worker);
-        self.record(now, out, Some(&at.task), Some(run), FactBody::RunStarted { pid, start_ticks, slots });
+        call.state = CallState::Running {
+            run: run.clone(),
+            pid,
+            since: now.mono,
+        };
+        let line = format!(
+            "{} {} (worker {}) runs as {pid}",
+            at.task, call.role, at.worker
+        );
+        self.record(
+            now,
+            out,
+            Some(&at.task),
+            Some(run),
+            FactBody::RunStarted {
+                pid,
+                start_ticks,
+                slots,
+            },
+        );
         out.push(Effect::Say(line));
     }
 
     pub(super) fn on_run_exited(&mut self, now: Now, run: &RunId, end: &RunEnd, out: &mut Out) {
         let at = self.runs.remove(run);
         if self.book.is_open(run) {
-            let task = at.as_ref().map(|a| a.task.clone()).or_else(|| self.book.task_of_run(run));
+            let task = at
+                .as_ref()
+                .map(|a| a.task.clone())
+                .or_else(|| self.book.task_of_run(run));
             self.record(now, out, task.as_ref(), Some(run), exit_fact(end));
         }
         out.push(Effect::Settle { run: run.clone() });
@@ -167,10 +209,16 @@ impl Core {
                 end.outcome,
                 until.saturating_sub(now.mono).as_secs()
             );
-            self.record(now, out, Some(&at.task), None, FactBody::TaskWaiting {
-                wait_for: WaitFor::Backoff,
-                detail,
-            });
+            self.record(
+                now,
+                out,
+                Some(&at.task),
+                None,
+                FactBody::TaskWaiting {
+                    wait_for: WaitFor::Backoff,
+                    detail,
+                },
+            );
             out.push(Effect::SetTimer {
                 at: until,
                 key: TimerKey::Backoff(at.task.clone(), at.worker, at.call),
@@ -190,9 +238,18 @@ fn spoken(verdict: &Verdict) -> String {
 }
 
 /// What a call becomes when its child has ended.
-fn after_exit(call: &mut Call, end: &RunEnd, stopping: bool, now: Duration, jitter: f64) -> CallState {
+fn after_exit(
+    call: &mut Call,
+    end: &RunEnd,
+    stopping: bool,
+    now: Duration,
+    jitter: f64,
+) -> CallState {
     let asked = call.stop.take();
-    let cut_short = matches!(end.outcome, Outcome::Cancelled | Outcome::Killed | Outcome::Lost);
+    let cut_short = matches!(
+        end.outcome,
+        Outcome::Cancelled | Outcome::Killed | Outcome::Lost
+    );
     if end.systemic {
         return CallState::Pending;
     }
@@ -211,7 +268,9 @@ fn after_exit(call: &mut Call, end: &RunEnd, stopping: bool, now: Duration, jitt
             if stopping {
                 return CallState::Pending;
             }
-            return CallState::Backoff { until: now + backoff(call.infrastructure_failures, jitter) };
+            return CallState::Backoff {
+                until: now + backoff(call.infrastructure_failures, jitter),
+            };
         }
     }
     CallState::Done(end.verdict.clone())
@@ -244,7 +303,10 @@ mod tests {
     #[test]
     fn backoff_doubles_to_five_minutes_with_jitter() {
         let seconds = |n| backoff(n, 0.0).as_secs();
-        assert_eq!([1, 2, 3, 4, 5, 6, 60].map(seconds), [10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(
+            [1, 2, 3, 4, 5, 6, 60].map(seconds),
+            [10, 20, 40, 80, 160, 300, 300]
+        );
         assert_eq!(backoff(1, 1.0), Duration::from_secs(12));
     }
 }

@@ -30,7 +30,9 @@ impl Core {
     pub(super) fn next_task(&self) -> Option<(Arc<TaskSpec>, bool)> {
         let mut retry = None;
         for (_, id) in &self.order {
-            let Some(spec) = self.queue.get(id) else { continue };
+            let Some(spec) = self.queue.get(id) else {
+                continue;
+            };
             if self.flights.contains_key(id) || self.obstacle(spec).is_some() {
                 continue;
             }
@@ -45,7 +47,9 @@ impl Core {
     }
 
     pub(super) fn is_retry(&self, id: &TaskId) -> bool {
-        self.attempted.contains_key(id) || self.book.is_deferred(id) || self.book.blocked(id).is_some()
+        self.attempted.contains_key(id)
+            || self.book.is_deferred(id)
+            || self.book.blocked(id).is_some()
     }
 
     /// Why a queued task cannot be claimed now; none: it can.
@@ -69,7 +73,9 @@ impl Core {
                 return Some(Obstacle::Blocked(blocked.reason.clone()));
             }
         } else if self.book.is_deferred(id) && tried > self.tries_before_rest(id) {
-            return Some(Obstacle::Deferred(self.book.deferred_reason(id).unwrap_or_default()));
+            return Some(Obstacle::Deferred(
+                self.book.deferred_reason(id).unwrap_or_default(),
+            ));
         }
         let missing: Vec<TaskId> = spec
             .after
@@ -82,7 +88,10 @@ impl Core {
         }
         for flight in self.flights.values() {
             if let Some((mine, _)) = spec.claims.overlap_with(&flight.spec.claims) {
-                return Some(Obstacle::InFlightClaim(flight.id().clone(), mine.as_str().to_owned()));
+                return Some(Obstacle::InFlightClaim(
+                    flight.id().clone(),
+                    mine.as_str().to_owned(),
+                ));
             }
         }
         self.conflicts
@@ -100,7 +109,10 @@ impl Core {
 /// The order in which a plain sequential loop would claim these tasks, if all went well; what is left
 /// over waits for ever and comes second. For `start --dry-run`.
 #[must_use]
-pub fn plan_order(tasks: &[TaskSpec], completed: &dyn Fn(&TaskId) -> bool) -> (Vec<TaskId>, Vec<TaskId>) {
+pub fn plan_order(
+    tasks: &[TaskSpec],
+    completed: &dyn Fn(&TaskId) -> bool,
+) -> (Vec<TaskId>, Vec<TaskId>) {
     let mut open: BTreeMap<(std::cmp::Reverse<i64>, TaskId), &TaskSpec> = tasks
         .iter()
         .filter(|t| t.state == TaskState::Ready && !completed(&t.id))

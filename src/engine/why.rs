@@ -1,9 +1,9 @@
 //! The answers to "what is going on?" and "why does this task wait?" (P6), from the core's own state.
 
 use super::core::Core;
-use super::flight::{Call, CallState, CallStateName, Flight, StopReason};
+use super::flight::{Call, CallState, Flight};
 use super::select::Obstacle;
-use crate::types::{Now, RunId, TaskId, WaitFor};
+use crate::types::{Now, TaskId, WaitFor};
 
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,29 +39,12 @@ pub struct Why {
     pub detail: String,
 }
 
-/// One run that is alive or about to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunRow {
-    /// The run.
-    pub run: RunId,
-    /// Its task.
-    pub task: TaskId,
-    /// Its worker.
-    pub worker: u32,
-    /// Its stage.
-    pub stage: String,
-    /// Its role.
-    pub role: String,
-    /// How far it is.
-    pub state: CallStateName,
-    /// Once it exists.
-    pub pid: Option<u32>,
-    /// Since it exists.
-    pub elapsed_ms: u64,
-}
-
 fn why(standing: Standing, waits_for: Option<WaitFor>, detail: impl Into<String>) -> Why {
-    Why { standing, waits_for, detail: detail.into() }
+    Why {
+        standing,
+        waits_for,
+        detail: detail.into(),
+    }
 }
 
 impl Core {
@@ -76,9 +59,17 @@ impl Core {
         }
         let Some(spec) = self.queue.get(id) else {
             return match () {
-                () if self.book.is_completed(id) => why(Standing::Completed, None, "completed; its file is gone"),
-                () if self.book.is_cancelled(id) => why(Standing::Cancelled, None, "cancelled; its file is gone"),
-                () => why(Standing::Unknown, None, format!("no task {id}: no valid file of that name in the task folder")),
+                () if self.book.is_completed(id) => {
+                    why(Standing::Completed, None, "completed; its file is gone")
+                }
+                () if self.book.is_cancelled(id) => {
+                    why(Standing::Cancelled, None, "cancelled; its file is gone")
+                }
+                () => why(
+                    Standing::Unknown,
+                    None,
+                    format!("no task {id}: no valid file of that name in the task folder"),
+                ),
             };
         };
         match self.obstacle(spec) {
@@ -89,19 +80,39 @@ impl Core {
 
     fn why_queued(&self) -> Why {
         if self.markers.estop {
-            return why(Standing::Waiting, Some(WaitFor::Human), "emergency stop is on: `flockd thaw` goes on");
+            return why(
+                Standing::Waiting,
+                Some(WaitFor::Human),
+                "emergency stop is on: `flockd thaw` goes on",
+            );
         }
         if self.markers.paused {
-            return why(Standing::Waiting, Some(WaitFor::Human), "dispatch is paused: `flockd resume` goes on");
+            return why(
+                Standing::Waiting,
+                Some(WaitFor::Human),
+                "dispatch is paused: `flockd resume` goes on",
+            );
         }
         if let Some(ending) = &self.ending {
-            return why(Standing::Queued, None, format!("this loop claims nothing more: {}", ending.reason));
+            return why(
+                Standing::Queued,
+                None,
+                format!("this loop claims nothing more: {}", ending.reason),
+            );
         }
         if self.stop.is_some() {
-            return why(Standing::Queued, None, "the loop is stopping; the next one claims it");
+            return why(
+                Standing::Queued,
+                None,
+                "the loop is stopping; the next one claims it",
+            );
         }
         if let Some(limit) = self.limit_reached() {
-            return why(Standing::Queued, None, format!("this loop claims nothing more: {limit}"));
+            return why(
+                Standing::Queued,
+                None,
+                format!("this loop claims nothing more: {limit}"),
+            );
         }
         let (used, max) = (self.flights.len(), self.tasks_max());
         if used >= max {
@@ -117,12 +128,22 @@ impl Core {
     fn why_obstacle(&self, id: &TaskId, obstacle: Obstacle) -> Why {
         match obstacle {
             Obstacle::Completed => why(Standing::Completed, None, "completed"),
-            Obstacle::Cancelled => why(Standing::Cancelled, None, format!("cancelled; `flockd retry {id}` brings it back")),
-            Obstacle::Hold => why(Standing::Held, Some(WaitFor::Human), "its file says state = \"hold\""),
+            Obstacle::Cancelled => why(
+                Standing::Cancelled,
+                None,
+                format!("cancelled; `flockd retry {id}` brings it back"),
+            ),
+            Obstacle::Hold => why(
+                Standing::Held,
+                Some(WaitFor::Human),
+                "its file says state = \"hold\"",
+            ),
             Obstacle::NeedsSelection => why(
                 Standing::Waiting,
                 Some(WaitFor::Human),
-                format!("needs human selection: compare the branches flockd/{id}.*, merge one or `flockd retry {id}`"),
+                format!(
+                    "needs human selection: compare the branches flockd/{id}.*, merge one or `flockd retry {id}`"
+                ),
             ),
             Obstacle::Blocked(reason) => why(
                 Standing::Blocked,
@@ -138,10 +159,18 @@ impl Core {
                 let names: Vec<String> = missing
                     .iter()
                     .map(|m| {
-                        if self.queue.contains_key(m) { m.to_string() } else { format!("{m} (no such task)") }
+                        if self.queue.contains_key(m) {
+                            m.to_string()
+                        } else {
+                            format!("{m} (no such task)")
+                        }
                     })
                     .collect();
-                why(Standing::Waiting, Some(WaitFor::Dependency), format!("after {}", names.join(", ")))
+                why(
+                    Standing::Waiting,
+                    Some(WaitFor::Dependency),
+                    format!("after {}", names.join(", ")),
+                )
             }
             Obstacle::InFlightClaim(task, path) => why(
                 Standing::Waiting,
@@ -163,16 +192,32 @@ impl Core {
             .map(|c| c.role.as_str())
             .collect();
         if !running.is_empty() {
-            return why(Standing::Running, None, format!("running: {}", running.join(", ")));
+            return why(
+                Standing::Running,
+                None,
+                format!("running: {}", running.join(", ")),
+            );
         }
         if self.markers.estop || self.markers.paused {
-            let way_out = if self.markers.estop { "`flockd thaw`" } else { "`flockd resume`" };
-            return why(Standing::Waiting, Some(WaitFor::Human), format!("dispatch is held: {way_out} goes on"));
+            let way_out = if self.markers.estop {
+                "`flockd thaw`"
+            } else {
+                "`flockd resume`"
+            };
+            return why(
+                Standing::Waiting,
+                Some(WaitFor::Human),
+                format!("dispatch is held: {way_out} goes on"),
+            );
         }
         let waits = |c: &&Call| {
             matches!(
                 c.state,
-                CallState::AwaitingSlot { .. } | CallState::Launched { slot_busy: true, .. }
+                CallState::AwaitingSlot { .. }
+                    | CallState::Launched {
+                        slot_busy: true,
+                        ..
+                    }
             )
         };
         if let Some(call) = calls().find(waits) {
@@ -180,7 +225,10 @@ impl Core {
             return why(
                 Standing::Waiting,
                 Some(WaitFor::Slot),
-                format!("{} needs {} of the {m} slots and they are in use", call.role, call.slots),
+                format!(
+                    "{} needs {} of the {m} slots and they are in use",
+                    call.role, call.slots
+                ),
             );
         }
         if let Some((call, until)) = calls().find_map(|c| match c.state {
@@ -191,68 +239,23 @@ impl Core {
             return why(
                 Standing::Waiting,
                 Some(WaitFor::Backoff),
-                format!("{} is tried again in {left} s (attempt {})", call.role, call.attempt),
+                format!(
+                    "{} is tried again in {left} s (attempt {})",
+                    call.role, call.attempt
+                ),
             );
         }
         if flight.lease.is_none() {
-            return why(Standing::Waiting, Some(WaitFor::Lease), "its lease is being taken over after a restart");
+            return why(
+                Standing::Waiting,
+                Some(WaitFor::Lease),
+                "its lease is being taken over after a restart",
+            );
         }
-        why(Standing::Running, None, "flockd is preparing or keeping its worktree")
-    }
-
-    /// Every run that is alive or waits for its permit.
-    #[must_use]
-    pub fn run_rows(&self, now: Now) -> Vec<RunRow> {
-        let mut rows = Vec::new();
-        for flight in self.flights.values() {
-            for worker in &flight.workers {
-                let stage = flight.stages.get(worker.stage_ix).map(|s| s.name.clone()).unwrap_or_default();
-                for call in &worker.calls {
-                    let Some(run) = call.run() else { continue };
-                    let (pid, elapsed) = match &call.state {
-                        CallState::Running { pid, since, .. } => (Some(*pid), now.mono.saturating_sub(*since)),
-                        _ => (None, std::time::Duration::ZERO),
-                    };
-                    rows.push(RunRow {
-                        run: run.clone(),
-                        task: flight.id().clone(),
-                        worker: worker.no,
-                        stage: stage.clone(),
-                        role: call.role.clone(),
-                        state: state_name(call),
-                        pid,
-                        elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-                    });
-                }
-            }
-        }
-        rows
-    }
-
-    /// Where every known task stands: for counts and lists.
-    #[must_use]
-    pub fn standings(&self, now: Now) -> Vec<(TaskId, Why)> {
-        self.queue.keys().map(|id| (id.clone(), self.why(id, now))).collect()
-    }
-
-    /// Completions of this loop.
-    #[must_use]
-    pub fn completed_in_this_loop(&self) -> u32 {
-        self.tally.completed
-    }
-
-    /// The task that would be claimed next.
-    #[must_use]
-    pub fn next_task_id(&self) -> Option<TaskId> {
-        self.next_task().map(|(spec, _)| spec.id.clone())
-    }
-}
-
-fn state_name(call: &Call) -> CallStateName {
-    match call.state {
-        CallState::AwaitingSlot { .. } => CallStateName::AwaitingSlot,
-        _ if call.stop.is_some_and(|s| s >= StopReason::BatchDecided) => CallStateName::Stopping,
-        CallState::Running { .. } => CallStateName::Running,
-        _ => CallStateName::Starting,
+        why(
+            Standing::Running,
+            None,
+            "flockd is preparing or keeping its worktree",
+        )
     }
 }

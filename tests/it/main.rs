@@ -7,6 +7,7 @@
     reason = "a test panics where it fails, and stands outside of flockd: it writes and spawns as users do"
 )]
 
+mod command_line;
 mod common;
 mod conformance;
 mod fake_agent;
