@@ -75,7 +75,7 @@ conformance: ## Replay the recorded agent outputs in FLOCKD_FIXTURES
 	FLOCKD_FIXTURES="$(abspath $(FLOCKD_FIXTURES))" $(CARGO) test --locked --test it -- conformance_
 
 bench: ## Measure on this machine; prints ratios
-	$(CARGO) bench --locked --bench flockd
+	$(CARGO) bench --locked --bench ratios
 
 clean: ## Remove what the loop made: state, worktrees, flockd/ branches (the build stays)
 	sh scripts/clean.sh

@@ -5,11 +5,16 @@ set -eu
 cd "$(dirname "$0")/.."
 names=$(mktemp)
 trap 'rm -f "$names" "$names.new"' EXIT
-# The checker's own examples are no tests of the product.
-grep -rhoE 'fn (behaviour|fault)_[0-9]+_[a-z0-9_]+' src tests --include='*.rs' | sed 's/^fn //' | sort -u >"$names"
+# A test may carry several numbers. The checker's own examples are no tests of the product.
+grep -rhoE 'fn [a-z0-9_]*(behaviour|fault)_[0-9]+_[a-z0-9_]+' src tests --include='*.rs' |
+    sed 's/^fn //' | sort -u >"$names"
 
 awk '
-    FNR == NR { split($0, part, "_"); if (part[1] == "behaviour") tested[part[2] + 0] = 1; next }
+    FNR == NR {
+        count = split($0, word, "_")
+        for (i = 1; i + 2 <= count; i++) if (word[i] == "behaviour") tested[word[i + 1] + 0] = 1
+        next
+    }
     match($0, /^- [0-9]+: /) && tested[substr($0, 3) + 0] { next }
     { print }
 ' "$names" docs/behaviours.md >"$names.new"
@@ -17,8 +22,11 @@ cat "$names.new" >docs/behaviours.md
 
 awk -F ' *[|] *' '
     FNR == NR {
-        split($0, part, "_")
-        if (part[1] == "fault") tests[part[2] + 0] = tests[part[2] + 0] (tests[part[2] + 0] == "" ? "" : ", ") "`" $0 "`"
+        count = split($0, word, "_")
+        for (i = 1; i + 2 <= count; i++) if (word[i] == "fault") {
+            fault = word[i + 1] + 0
+            tests[fault] = tests[fault] (tests[fault] == "" ? "" : ", ") "`" $0 "`"
+        }
         next
     }
     $2 ~ /^[0-9]+$/ && tests[$2 + 0] != "" { printf "| %s | %s | %s |  |\n", $2, $3, tests[$2 + 0]; next }
