@@ -1,205 +1,174 @@
-//! The one builder of git commands: pinned locale, no prompts, no monitor, no variables of an outer git.
+//! The one builder of git commands: locale, configuration and environment are pinned here.
 
-use crate::proc::command::{CommandError, CommandOutput, CommandSpec, run};
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use super::error::GitError;
+use crate::proc::command::{CommandOutput, CommandSpec, run};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::time::Duration;
 
-/// Longest run of one git command: a worktree of a large repository takes a while.
-const TIMEOUT: Duration = Duration::from_secs(600);
+/// For questions and small changes.
+const SHORT: Duration = Duration::from_secs(120);
 
-/// Variables that would point git at another repository, index or worktree than the one we mean.
-const FOREIGN: [&str; 9] = [
+/// For commands that write or read a whole tree.
+pub(super) const LONG: Duration = Duration::from_secs(30 * 60);
+
+/// A patch beyond this is not kept as a file; the commit has it.
+pub(super) const OUTPUT_BYTES_MAX: usize = 256 << 20;
+
+/// Settings of the user's that would change what is parsed, run a program, or work in the background.
+const PINNED: [&str; 9] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.quotePath=false",
+    "submodule.recurse=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.addEmbeddedRepo=false",
+    "core.safecrlf=false",
+];
+
+/// Variables of a hook or a shell that would send a command to another repository.
+const REMOVED: [&str; 12] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
     "GIT_COMMON_DIR",
     "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_NAMESPACE",
     "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
     "GIT_CONFIG_PARAMETERS",
-    "GIT_CONFIG_COUNT",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_LITERAL_PATHSPECS",
 ];
 
-/// Why git did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum GitError {
-    /// git could not be run, or not to its end.
-    #[error("git: {0}")]
-    Run(#[from] CommandError),
-    /// git said no.
-    #[error("git {command}: {message}")]
-    Failed {
-        /// Its first words.
-        command: String,
-        /// The last lines of what it said.
-        message: String,
-    },
-    /// No room, or no right to write.
-    #[error("git {command}: {message}; make room or mount it writable")]
-    NoSpace {
-        /// Its first words.
-        command: String,
-        /// The last lines of what it said.
-        message: String,
-    },
-    /// Not in a repository.
-    #[error("{} is not in a git repository: run `git init` first", .0.display())]
-    NoRepository(PathBuf),
-    /// A repository without a commit.
-    #[error("{} has no commit yet: worktrees start from one, so make a first commit", .0.display())]
-    NoCommit(PathBuf),
-    /// A program too old.
-    #[error(
-        "git {found} is too old: {needed} or newer is needed (worktree move and remove, -z lists)"
-    )]
-    TooOld {
-        /// What is installed.
-        found: String,
-        /// What is needed.
-        needed: &'static str,
-    },
-    /// A worktree that is not where it should be.
-    #[error("{} is not a worktree of its own: git says its top is {top}", path.display())]
-    NotConfined {
-        /// The folder.
-        path: PathBuf,
-        /// git's answer.
-        top: String,
-    },
-}
-
-impl GitError {
-    /// Whether the machine is at fault and not the task.
-    #[must_use]
-    pub fn is_systemic(&self) -> bool {
-        matches!(
-            self,
-            Self::Run(_)
-                | Self::NoSpace { .. }
-                | Self::NoRepository(_)
-                | Self::NoCommit(_)
-                | Self::TooOld { .. }
-        )
-    }
-}
-
 /// A git command in a folder.
+#[derive(Debug)]
 pub(super) struct Git {
     spec: CommandSpec,
     words: Vec<String>,
 }
 
 impl Git {
-    pub(super) fn at(folder: &Path) -> Self {
-        let mut spec = CommandSpec::new("git");
-        spec.cwd = Some(folder.to_owned());
-        spec.timeout = TIMEOUT;
-        spec.env = [
+    /// A command that only looks: it takes no optional lock.
+    pub(super) fn read(dir: &Path, args: &[&str]) -> Self {
+        let mut git = Self::new(dir, args);
+        git.spec.env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
+        git
+    }
+
+    /// A command that changes something.
+    pub(super) fn write(dir: &Path, args: &[&str]) -> Self {
+        Self::new(dir, args)
+    }
+
+    fn new(dir: &Path, args: &[&str]) -> Self {
+        let mut spec = CommandSpec {
+            cwd: Some(dir.to_owned()),
+            timeout: SHORT,
+            output_bytes_max: OUTPUT_BYTES_MAX,
+            env_remove: REMOVED.iter().map(OsString::from).collect(),
+            ..CommandSpec::new("git")
+        };
+        for (name, value) in [
             ("LC_ALL", "C"),
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_EDITOR", "true"),
-        ]
-        .map(|(n, v)| (OsString::from(n), OsString::from(v)))
-        .to_vec();
-        spec.env_remove = FOREIGN.map(OsString::from).to_vec();
-        spec.args = [
-            "-c",
-            "core.fsmonitor=false",
-            "-c",
-            "submodule.recurse=false",
-            "-c",
-            "core.quotePath=false",
-        ]
-        .map(OsString::from)
-        .to_vec();
-        Self {
+        ] {
+            spec.env.push((name.into(), value.into()));
+        }
+        for setting in PINNED {
+            spec.args.extend(["-c".into(), setting.into()]);
+        }
+        let git = Self {
             spec,
             words: Vec::new(),
+        };
+        args.iter().fold(git, |git, arg| git.arg(arg))
+    }
+
+    pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.words.push(arg.as_ref().to_string_lossy().into_owned());
+        self.spec.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    pub(super) fn env(mut self, name: &str, value: &str) -> Self {
+        self.spec.env.push((name.into(), value.into()));
+        self
+    }
+
+    pub(super) fn stdin(mut self, text: &str) -> Self {
+        self.spec.stdin = Some(text.as_bytes().to_vec());
+        self
+    }
+
+    pub(super) fn long(mut self) -> Self {
+        self.spec.timeout = LONG;
+        self
+    }
+
+    /// Runs it; any exit code is an answer.
+    pub(super) fn answer(&self) -> Result<CommandOutput, GitError> {
+        let output = run(&self.spec)?;
+        if !output.success() {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            if stderr.contains("No space left on device") || stderr.contains("Disk quota exceeded")
+            {
+                return Err(GitError::NoSpace {
+                    command: self.words.join(" "),
+                });
+            }
         }
+        Ok(output)
     }
 
-    /// A setting for this command only.
-    pub(super) fn with(mut self, setting: &str) -> Self {
-        self.spec.args.extend(["-c".into(), setting.into()]);
-        self
-    }
-
-    /// A command that only reads takes no lock that a person's git could run into.
-    pub(super) fn reading(mut self) -> Self {
-        self.spec
-            .env
-            .push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
-        self
-    }
-
-    pub(super) fn args<I, S>(mut self, args: I) -> Self
-    where
-        I: IntoIterator<Item = S>,
-        S: Into<OsString>,
-    {
-        for arg in args {
-            let arg = arg.into();
-            self.words.push(arg.to_string_lossy().into_owned());
-            self.spec.args.push(arg);
-        }
-        self
-    }
-
-    /// Runs it; any exit code.
-    pub(super) fn output(self) -> Result<(CommandOutput, String), GitError> {
-        let name = self
-            .words
-            .iter()
-            .take(2)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(" ");
-        Ok((run(&self.spec)?, name))
-    }
-
-    /// Runs it; exit code 0 or an error.
-    pub(super) fn ok(self) -> Result<Vec<u8>, GitError> {
-        let (output, command) = self.output()?;
+    /// Runs it; a non-zero exit code is an error.
+    pub(super) fn output(&self) -> Result<CommandOutput, GitError> {
+        let output = self.answer()?;
         if output.success() {
-            return Ok(output.stdout);
+            return Ok(output);
         }
-        Err(failed(command, &output))
+        Err(self.failed(&output))
     }
 
-    /// As [`Git::ok`], as one trimmed text.
-    pub(super) fn text(self) -> Result<String, GitError> {
-        self.ok()
-            .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
+    /// The answer's one line.
+    pub(super) fn line(&self) -> Result<String, GitError> {
+        Ok(one_line(&self.output()?.stdout))
     }
 
-    /// Runs it and asks only whether it succeeded.
-    pub(super) fn succeeds(self) -> Result<bool, GitError> {
-        self.output().map(|(output, _)| output.success())
+    /// The answer's one line, or none when git says no.
+    pub(super) fn line_if(&self) -> Result<Option<String>, GitError> {
+        let output = self.answer()?;
+        Ok(output.success().then(|| one_line(&output.stdout)))
+    }
+
+    /// Exit code 0 is yes, 1 is no, all else is an error.
+    pub(super) fn yes(&self) -> Result<bool, GitError> {
+        let output = self.answer()?;
+        match output.code {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(self.failed(&output)),
+        }
+    }
+
+    pub(super) fn failed(&self, output: &CommandOutput) -> GitError {
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        GitError::Failed {
+            command: self.words.join(" "),
+            stderr: if stderr.is_empty() {
+                format!("exit code {:?}, signal {:?}", output.code, output.signal)
+            } else {
+                stderr
+            },
+        }
     }
 }
 
-/// Lines of git's message that are kept.
-const MESSAGE_LINES: usize = 3;
-
-fn failed(command: String, output: &CommandOutput) -> GitError {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned()
-        + &String::from_utf8_lossy(&output.stdout);
-    let lines: Vec<&str> = said
-        .lines()
-        .map(str::trim)
-        .filter(|l| !l.is_empty())
-        .collect();
-    let from = lines.len().saturating_sub(MESSAGE_LINES);
-    let message = lines.get(from..).unwrap_or_default().join("; ");
-    let full = [
-        "No space left on device",
-        "Disk quota exceeded",
-        "Read-only file system",
-    ];
-    if full.iter().any(|text| said.contains(text)) {
-        GitError::NoSpace { command, message }
-    } else {
-        GitError::Failed { command, message }
-    }
+fn one_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.strip_suffix('\n').unwrap_or(&text).to_owned()
 }

@@ -1,42 +1,45 @@
-//! What earlier runs left in the folder of worktrees, for `doctor`.
+//! What earlier lives left: worktrees of ours that are still there.
 
-use super::command::GitError;
-use super::repo::Repo;
+use super::error::GitError;
+use super::repo::{Repo, same_path};
 use std::path::{Path, PathBuf};
 
-/// A worktree that is still there.
+/// A worktree in our folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// Where.
+    /// Where it is, or was.
     pub path: PathBuf,
-    /// Its branch, `refs/heads/…`; none when detached.
+    /// Its branch; none when HEAD is detached.
     pub branch: Option<String>,
-    /// Something in it is in no commit.
+    /// Whether it has changes that no commit has.
     pub dirty: bool,
-    /// Its folder is gone: `git worktree prune` forgets it.
-    pub gone: bool,
+    /// Whether the folder is gone and only git's record of it is left.
+    pub missing: bool,
 }
 
 impl Repo {
-    /// All worktrees directly under a folder.
+    /// The worktrees of this repository in a folder. Changes nothing.
     ///
     /// # Errors
-    /// [`GitError`].
+    /// [`GitError`] when git cannot be asked.
     pub fn leftovers(&self, dir: &Path) -> Result<Vec<Leftover>, GitError> {
-        let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-        self.worktrees()?
-            .into_iter()
-            .filter(|w| Path::new(&w.path).parent() == Some(dir.as_path()))
-            .map(|w| {
-                let path = PathBuf::from(&w.path);
-                let gone = w.prunable || !path.exists();
-                Ok(Leftover {
-                    dirty: !gone && !self.is_clean(&path)?,
-                    path,
-                    branch: w.branch,
-                    gone,
-                })
-            })
-            .collect()
+        let mut found = Vec::new();
+        for entry in self.worktrees()? {
+            if !entry
+                .path
+                .parent()
+                .is_some_and(|parent| same_path(parent, dir))
+            {
+                continue;
+            }
+            let missing = !entry.path.exists();
+            found.push(Leftover {
+                dirty: !missing && self.is_dirty(&entry.path).unwrap_or(true),
+                missing,
+                branch: entry.branch,
+                path: entry.path,
+            });
+        }
+        Ok(found)
     }
 }

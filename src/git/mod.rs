@@ -1,16 +1,18 @@
-//! git, as the `git` program: one command builder, parsers, worktrees, keeping what a worker did.
-//!
-//! Decides nothing about tasks and never removes what could be lost.
+//! Git, as the `git` program. Owns worktrees, branches under `flockd/` and the capture of work; knows
+//! nothing of tasks' states or of leases. Creation is serialised by the caller.
 
 mod capture;
 mod command;
+mod error;
 mod leftovers;
 mod parse;
 mod repo;
+#[cfg(test)]
+mod tests;
 mod worktree;
 
 pub use capture::Captured;
-pub use command::GitError;
+pub use error::GitError;
 pub use leftovers::Leftover;
 pub use repo::Repo;
 pub use worktree::{Removed, Worktree, WorktreeRequest};

@@ -1,111 +1,136 @@
-//! A repository: where it is and what its names mean.
+//! A repository: its top level, its commits and branches.
 
-use super::command::{Git, GitError};
-use super::parse;
+use super::command::Git;
+use super::error::GitError;
+use super::parse::{ListedWorktree, VERSION_LEAST, path_from, version_is_enough, worktree_list};
 use std::path::{Path, PathBuf};
 
-/// `worktree list -z` came with 2.36.
-const NEEDED: (u32, u32) = (2, 36);
-const NEEDED_TEXT: &str = "2.36";
-
-/// A git repository, seen from the top of one of its working trees.
+/// A repository with a work tree, the main one or a linked one.
 #[derive(Debug, Clone)]
 pub struct Repo {
     top: PathBuf,
 }
 
 impl Repo {
-    /// The repository of a folder.
+    /// Finds the work tree that a folder is in.
     ///
     /// # Errors
-    /// [`GitError`]: git is missing or too old, the folder is in no repository, or that has no commit.
-    pub fn open(folder: &Path) -> Result<Self, GitError> {
-        let found = Git::at(folder).reading().args(["version"]).text()?;
-        match parse::version(&found) {
-            Some(version) if version >= NEEDED => {}
-            _ => {
-                return Err(GitError::TooOld {
-                    found,
-                    needed: NEEDED_TEXT,
-                });
-            }
+    /// [`GitError::NotARepository`], [`GitError::TooOld`], or git cannot be run.
+    pub fn open(dir: &Path) -> Result<Self, GitError> {
+        let version = Git::read(dir, &["version"]).line()?;
+        if version_is_enough(&version) != Some(true) {
+            return Err(GitError::TooOld {
+                found: version,
+                least: VERSION_LEAST,
+            });
         }
-        let (output, _) = Git::at(folder)
-            .reading()
-            .args(["rev-parse", "--show-toplevel"])
-            .output()?;
-        if !output.success() {
-            return Err(GitError::NoRepository(folder.to_owned()));
+        let output = Git::read(dir, &["rev-parse", "--show-toplevel"]).answer()?;
+        let top = path_of_line(&output.stdout);
+        if !output.success() || top.as_os_str().is_empty() {
+            return Err(GitError::NotARepository {
+                dir: dir.to_owned(),
+                why: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            });
         }
-        let top = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n'));
-        let repo = Self { top };
-        if !repo
-            .git()
-            .reading()
-            .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
-            .succeeds()?
-        {
-            return Err(GitError::NoCommit(repo.top));
-        }
-        Ok(repo)
+        Ok(Self { top })
     }
 
-    /// The top folder of the working tree.
+    /// The top level of its work tree.
     #[must_use]
     pub fn top(&self) -> &Path {
         &self.top
     }
 
-    pub(super) fn git(&self) -> Git {
-        Git::at(&self.top)
-    }
-
-    /// The full id of the commit that a name means now.
+    /// The commit that a name means.
     ///
     /// # Errors
-    /// [`GitError`] when it means none.
+    /// [`GitError::NoCommitYet`] in a repository without one, [`GitError::NoSuchCommit`].
     pub fn resolve(&self, commitish: &str) -> Result<String, GitError> {
-        self.git()
-            .reading()
-            .args(["rev-parse", "--verify", "--end-of-options"])
-            .args([format!("{commitish}^{{commit}}")])
-            .text()
-    }
-
-    /// The commit of a local branch, if there is one.
-    pub(super) fn branch(&self, name: &str) -> Result<Option<String>, GitError> {
-        let (output, _) = self
-            .git()
-            .reading()
-            .args(["rev-parse", "--verify", "--quiet"])
-            .args([format!("refs/heads/{name}^{{commit}}")])
-            .output()?;
-        Ok(output
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned()))
-    }
-
-    /// Whether everything in `commit` is also in HEAD or in `base`.
-    pub(super) fn is_kept_elsewhere(&self, commit: &str, base: &str) -> Result<bool, GitError> {
-        for other in [base, "HEAD"] {
-            if self
-                .git()
-                .reading()
-                .args(["merge-base", "--is-ancestor", commit, other])
-                .succeeds()?
-            {
-                return Ok(true);
-            }
+        if let Some(commit) = self.commit_of(&self.top, commitish)? {
+            return Ok(commit);
         }
-        Ok(false)
+        let any = Git::read(&self.top, &["rev-list", "--all", "-n", "1"]).line()?;
+        if any.is_empty() {
+            return Err(GitError::NoCommitYet);
+        }
+        Err(GitError::NoSuchCommit {
+            name: commitish.to_owned(),
+        })
     }
 
-    pub(super) fn worktrees(&self) -> Result<Vec<parse::ListedWorktree>, GitError> {
-        let output = self
-            .git()
-            .reading()
-            .args(["worktree", "list", "--porcelain", "-z"])
-            .ok()?;
-        Ok(parse::worktrees(&output))
+    /// The commit that a name means in a work tree, if any.
+    pub(super) fn commit_of(&self, dir: &Path, name: &str) -> Result<Option<String>, GitError> {
+        let name = format!("{name}^{{commit}}");
+        Git::read(
+            dir,
+            &[
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &name,
+            ],
+        )
+        .line_if()
     }
+
+    /// The commit a branch of this name is at.
+    pub(super) fn branch_tip(&self, branch: &str) -> Result<Option<String>, GitError> {
+        self.commit_of(&self.top, &branch_ref(branch))
+    }
+
+    /// Whether the first commit is contained in the second.
+    pub(super) fn is_ancestor(&self, ancestor: &str, of: &str) -> Result<bool, GitError> {
+        Git::read(&self.top, &["merge-base", "--is-ancestor", ancestor, of]).yes()
+    }
+
+    pub(super) fn worktrees(&self) -> Result<Vec<ListedWorktree>, GitError> {
+        let output = Git::read(&self.top, &["worktree", "list", "--porcelain", "-z"]).output()?;
+        Ok(worktree_list(&output.stdout))
+    }
+
+    /// Whether a work tree has changes that no commit has; ignored files do not count.
+    pub(super) fn is_dirty(&self, dir: &Path) -> Result<bool, GitError> {
+        let git = Git::read(
+            dir,
+            &["status", "--porcelain", "-z", "--untracked-files=normal"],
+        );
+        Ok(!git.long().output()?.stdout.is_empty())
+    }
+
+    /// Refuses a folder that is not the top of a work tree of its own (contract 12).
+    pub(super) fn check_confined(&self, path: &Path) -> Result<(), GitError> {
+        let output = Git::read(path, &["rev-parse", "--show-toplevel"]).output()?;
+        let found = path_of_line(&output.stdout);
+        if same_path(&found, path) && !same_path(&found, &self.top) {
+            return Ok(());
+        }
+        Err(GitError::NotConfined {
+            path: path.to_owned(),
+            found,
+        })
+    }
+}
+
+pub(super) fn branch_ref(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
+/// Whether two paths are one place. The last part of either may be missing on disk.
+pub(super) fn same_path(left: &Path, right: &Path) -> bool {
+    left == right || real_path(left) == real_path(right)
+}
+
+fn real_path(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real_path(parent).join(name),
+        _ => path.to_owned(),
+    }
+}
+
+fn path_of_line(bytes: &[u8]) -> PathBuf {
+    path_from(bytes.strip_suffix(b"\n").unwrap_or(bytes))
 }

@@ -1,239 +1,304 @@
-//! Worktrees of workers: made, found again after a crash, moved aside, removed when nothing can be lost.
-//!
-//! ```text
-//! reuse  worktree on our branch → as it is · branch alone → attached · neither → made
-//! fresh  dirty or own commits → moved aside and told · clean without → removed · then made
-//! ```
+//! Making and removing the worktree of one worker. What an earlier life left there is never lost and
+//! never in the way (W27): it is removed when a commit has it all, and moved aside otherwise.
 
-use super::command::{Git, GitError};
-use super::repo::Repo;
+use super::command::Git;
+use super::error::GitError;
+use super::parse::ListedWorktree;
+use super::repo::{Repo, branch_ref, same_path};
 use crate::types::TaskId;
 use std::path::{Path, PathBuf};
 
-/// Names tried for a leftover or a fresh worktree: more than anybody leaves behind.
-const NAMES_MAX: u32 = 1_000;
+/// Names tried before giving up: as many leftovers of one worker mean that something else is wrong.
+const NAMES_MAX: u32 = 1000;
 
-/// A worktree to make or to find.
+/// A worktree for one worker of a task.
 #[derive(Debug, Clone)]
 pub struct WorktreeRequest {
     /// The task.
     pub task: TaskId,
-    /// The worker, from 1.
+    /// From 1.
     pub worker: u32,
     /// The commit it starts from.
     pub base: String,
-    /// The folder of all worktrees.
+    /// The folder it is made in.
     pub dir: PathBuf,
-    /// Go on in what a crash left; else start afresh.
+    /// Take the one that is there, as it is: a run is resumed, a child may be at work in it.
     pub reuse: bool,
 }
 
-/// A worker's worktree.
+/// A worktree of its own on a branch of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
-    /// Where.
+    /// Where it is.
     pub path: PathBuf,
-    /// On which branch.
+    /// Its branch.
     pub branch: String,
-    /// Leftovers that were moved out of the way, for people.
+    /// What was in the way and where it is now, for people.
     pub moved_aside: Vec<String>,
 }
 
 /// What became of a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
-    /// It is gone.
+    /// It is gone; its branch stays.
     Yes,
-    /// Something in it is in no commit: it stays (W27).
+    /// It has changes that no commit has, or git refuses: it stays.
     KeptDirty,
 }
 
+/// The places of one worker, free to use.
+struct Place {
+    path: PathBuf,
+    branch: String,
+    notes: Vec<String>,
+}
+
 impl Repo {
-    /// Makes or finds a worktree. The caller makes them one at a time: git's own locks do not wait.
+    /// Makes `<dir>/<task>.<worker>` on branch `flockd/<task>.<worker>`, without upstream tracking.
+    /// Never two at once: the caller serialises.
     ///
     /// # Errors
-    /// [`GitError`]. A leftover of an earlier attempt is none.
+    /// [`GitError`]; nothing of an earlier life is removed then (contract 14).
     pub fn prepare_worktree(&self, request: &WorktreeRequest) -> Result<Worktree, GitError> {
-        let stem = format!("{}.{}", request.task, request.worker);
-        let branch = format!("flockd/{stem}");
-        let path = request.dir.join(&stem);
-        self.git().args(["worktree", "prune"]).ok()?;
-        let mut moved_aside = Vec::new();
-        let here = self.worktree_at(&path)?;
-        let ours = here.as_deref() == Some(format!("refs/heads/{branch}").as_str());
-        if request.reuse && (ours || (here.is_none() && !path.exists())) {
-            if !ours {
-                match self.branch(&branch)? {
-                    Some(_) => self.add(&path, &[], &branch)?,
-                    None => self.add(&path, &["-b", &branch], &request.base)?,
-                }
-            }
-            return self.confined(Worktree {
+        let name = format!("{}.{}", request.task, request.worker);
+        let path = request.dir.join(&name);
+        let branch = format!("flockd/{name}");
+        let listed = self.worktrees()?;
+        let there = listed.iter().find(|entry| same_path(&entry.path, &path));
+        let usable = || path.is_dir() && self.check_confined(&path).is_ok();
+        if request.reuse && there.is_some() && usable() {
+            return Ok(Worktree {
                 path,
                 branch,
-                moved_aside,
+                moved_aside: Vec::new(),
             });
         }
-        let (path, branch) = self.clear(request, path, branch, here.is_some(), &mut moved_aside)?;
-        self.add(&path, &["-b", &branch], &request.base)?;
-        self.confined(Worktree {
+        let mut place = Place {
             path,
             branch,
-            moved_aside,
+            notes: Vec::new(),
+        };
+        self.clear_path(&name, request, there, &mut place)?;
+        self.clear_branch(&name, request, &mut place)?;
+        let (path, branch) = (&place.path, &place.branch);
+        Git::write(
+            self.top(),
+            &["worktree", "add", "--quiet", "--no-track", "-b", branch],
+        )
+        .arg(path)
+        .arg(&request.base)
+        .long()
+        .output()?;
+        self.check_confined(path)?;
+        Ok(Worktree {
+            path: place.path,
+            branch: place.branch,
+            moved_aside: place.notes,
         })
     }
 
-    /// Frees the wanted path and branch, or finds others.
-    fn clear(
+    /// Frees the path, or chooses another.
+    fn clear_path(
         &self,
+        name: &str,
         request: &WorktreeRequest,
-        mut path: PathBuf,
-        mut branch: String,
-        is_worktree: bool,
-        told: &mut Vec<String>,
-    ) -> Result<(PathBuf, String), GitError> {
-        if is_worktree {
-            if self.is_clean(&path)? {
-                self.git().args(["worktree", "remove"]).args([&path]).ok()?;
-            } else {
-                let aside = free_path(&path, "kept-");
-                self.git()
-                    .args(["worktree", "move"])
-                    .args([&path, &aside])
-                    .ok()?;
-                told.push(format!(
-                    "uncommitted work of an earlier attempt was moved to {}",
-                    aside.display()
-                ));
+        there: Option<&ListedWorktree>,
+        place: &mut Place,
+    ) -> Result<(), GitError> {
+        let path = place.path.clone();
+        match there {
+            Some(entry) if path.exists() => self.clear_worktree(name, request, entry, place)?,
+            // Only its record is left; dropping this one leaves other people's stale records alone.
+            Some(_) => {
+                let dropped = Git::write(self.top(), &["worktree", "remove"])
+                    .arg(&path)
+                    .answer()?;
+                if !dropped.success() {
+                    self.choose_other_path(name, request, place, "is registered and locked");
+                }
             }
-        } else if path.exists() {
-            let other = free_path(&path, "");
-            told.push(format!(
-                "{} is in the way; {} is used",
-                path.display(),
-                other.display()
-            ));
-            path = other;
-        }
-        if let Some(commit) = self.branch(&branch)? {
-            let used = self
-                .worktrees()?
-                .into_iter()
-                .find(|w| w.branch.as_deref() == Some(format!("refs/heads/{branch}").as_str()));
-            let moved = used
-                .as_ref()
-                .is_some_and(|w| Path::new(&w.path).parent() == Some(request.dir.as_path()));
-            if used.is_some() && !moved {
-                // Somebody works on it: never touched (behaviour 54).
-                let other = self.free_branch(&branch)?;
-                told.push(format!(
-                    "{branch} is checked out elsewhere; {other} is used"
-                ));
-                branch = other;
-            } else if !moved && self.is_kept_elsewhere(&commit, &request.base)? {
-                self.git().args(["branch", "-D", &branch]).ok()?;
-            } else {
-                let kept =
-                    self.free_branch(&format!("flockd/kept/{}.{}", request.task, request.worker))?;
-                self.git().args(["branch", "-m", &branch, &kept]).ok()?;
-                told.push(format!(
-                    "the branch of an earlier attempt is kept as {kept}"
-                ));
+            None if is_free(&path) => {}
+            None => {
+                self.choose_other_path(
+                    name,
+                    request,
+                    place,
+                    "is not a worktree of this repository",
+                );
             }
         }
-        Ok((path, branch))
+        Ok(())
     }
 
-    fn add(&self, path: &Path, options: &[&str], start: &str) -> Result<(), GitError> {
-        self.git()
-            .with("checkout.defaultRemote=")
-            .args(["worktree", "add", "--quiet"])
-            .args(if options.is_empty() {
-                None
-            } else {
-                Some("--no-track")
-            })
-            .args(options.iter().copied())
-            .args([path.as_os_str(), start.as_ref()])
-            .ok()
-            .map(|_| ())
-    }
-
-    /// The branch of the worktree at a path; an empty text when it is detached.
-    fn worktree_at(&self, path: &Path) -> Result<Option<String>, GitError> {
-        let wanted = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        Ok(self
-            .worktrees()?
-            .into_iter()
-            .find(|w| !w.prunable && Path::new(&w.path) == wanted)
-            .map(|w| w.branch.unwrap_or_default()))
-    }
-
-    fn free_branch(&self, stem: &str) -> Result<String, GitError> {
-        for n in 1..NAMES_MAX {
-            let name = format!("{stem}.{n}");
-            if self.branch(&name)?.is_none() {
-                return Ok(name);
-            }
-        }
-        Ok(format!("{stem}.{NAMES_MAX}"))
-    }
-
-    pub(super) fn is_clean(&self, path: &Path) -> Result<bool, GitError> {
-        let status = Git::at(path)
-            .reading()
-            .args(["status", "--porcelain", "-z", "--untracked-files=normal"])
-            .ok()?;
-        Ok(status.is_empty())
-    }
-
-    /// git must name the worktree as its own top, and that must not be the parent's (contract 12).
-    fn confined(&self, worktree: Worktree) -> Result<Worktree, GitError> {
-        let top = Git::at(&worktree.path)
-            .reading()
-            .args(["rev-parse", "--show-toplevel"])
-            .text()?;
-        let same = match (Path::new(&top).canonicalize(), worktree.path.canonicalize()) {
-            (Ok(top), Ok(path)) => top == path && Some(top) != self.top().canonicalize().ok(),
-            _ => false,
+    /// A worktree of an earlier life is where ours goes.
+    fn clear_worktree(
+        &self,
+        name: &str,
+        request: &WorktreeRequest,
+        entry: &ListedWorktree,
+        place: &mut Place,
+    ) -> Result<(), GitError> {
+        let path = place.path.clone();
+        let tip = self.branch_tip(&place.branch)?;
+        let on_branch = entry.head.is_some() && entry.head == tip;
+        let merged = match &entry.head {
+            Some(head) => self.is_ancestor(head, &request.base)?,
+            None => false,
         };
-        if same {
-            Ok(worktree)
-        } else {
-            Err(GitError::NotConfined {
-                path: worktree.path,
-                top,
-            })
+        // An unreadable work tree counts as dirty: better moved than lost.
+        let clean = !self.is_dirty(&path).unwrap_or(true);
+        if clean && (merged || on_branch) {
+            let removed = Git::write(self.top(), &["worktree", "remove"])
+                .arg(&path)
+                .long()
+                .answer()?;
+            if removed.success() {
+                return Ok(());
+            }
+        }
+        let Some(number) = self.free_kept_number(name, request)? else {
+            self.choose_other_path(name, request, place, "cannot be moved");
+            return Ok(());
+        };
+        let kept = request.dir.join(format!("{name}.kept-{number}"));
+        let moved = Git::write(self.top(), &["worktree", "move"])
+            .arg(&path)
+            .arg(&kept)
+            .long()
+            .answer()?;
+        if !moved.success() {
+            self.choose_other_path(name, request, place, "cannot be moved");
+            return Ok(());
+        }
+        place
+            .notes
+            .push(format!("{} moved to {}", path.display(), kept.display()));
+        if tip.is_some() && entry.branch.as_deref() == Some(&place.branch) {
+            self.rename_branch(&place.branch, &kept_branch(name, number), &mut place.notes)?;
+        }
+        Ok(())
+    }
+
+    /// Frees the branch name, or chooses another.
+    fn clear_branch(
+        &self,
+        name: &str,
+        request: &WorktreeRequest,
+        place: &mut Place,
+    ) -> Result<(), GitError> {
+        let Some(tip) = self.branch_tip(&place.branch)? else {
+            return Ok(());
+        };
+        let in_use = self
+            .worktrees()?
+            .iter()
+            .any(|entry| entry.branch.as_deref() == Some(&place.branch));
+        if in_use {
+            for number in 2..NAMES_MAX {
+                let other = format!("flockd/{name}.{number}");
+                if self.branch_tip(&other)?.is_none() {
+                    place.notes.push(format!(
+                        "branch {} is checked out elsewhere and left alone",
+                        place.branch
+                    ));
+                    place.branch = other;
+                    return Ok(());
+                }
+            }
+            return Ok(());
+        }
+        if self.is_ancestor(&tip, &request.base)? {
+            // With the expected value: a commit made meanwhile makes this fail, and nothing is lost.
+            Git::write(
+                self.top(),
+                &["update-ref", "-d", &branch_ref(&place.branch), &tip],
+            )
+            .output()?;
+            return Ok(());
+        }
+        match self.free_kept_number(name, request)? {
+            Some(number) => {
+                self.rename_branch(&place.branch, &kept_branch(name, number), &mut place.notes)
+            }
+            None => Ok(()),
         }
     }
 
-    /// Removes a worktree if everything in it is in a commit. Never by force; ignored files go with it.
+    fn rename_branch(&self, from: &str, to: &str, notes: &mut Vec<String>) -> Result<(), GitError> {
+        Git::write(self.top(), &["branch", "--move", from, to]).output()?;
+        notes.push(format!("branch {from} renamed to {to}"));
+        Ok(())
+    }
+
+    /// A number that neither a kept worktree nor a kept branch has.
+    fn free_kept_number(
+        &self,
+        name: &str,
+        request: &WorktreeRequest,
+    ) -> Result<Option<u32>, GitError> {
+        for number in 1..NAMES_MAX {
+            let path = request.dir.join(format!("{name}.kept-{number}"));
+            if !path.exists() && self.branch_tip(&kept_branch(name, number))?.is_none() {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+
+    fn choose_other_path(
+        &self,
+        name: &str,
+        request: &WorktreeRequest,
+        place: &mut Place,
+        why: &str,
+    ) {
+        let listed = self.worktrees().unwrap_or_default();
+        let other = (2..NAMES_MAX)
+            .map(|number| request.dir.join(format!("{name}.{number}")))
+            .find(|path| is_free(path) && !listed.iter().any(|entry| same_path(&entry.path, path)));
+        if let Some(other) = other {
+            place
+                .notes
+                .push(format!("{} {why} and is left alone", place.path.display()));
+            place.path = other;
+        }
+    }
+
+    /// Removes a worktree whose every change is in a commit on its branch; never by force.
     ///
     /// # Errors
-    /// [`GitError`]; the worktree is then still there.
+    /// [`GitError`] when git cannot be asked.
     pub fn remove_worktree(&self, worktree: &Worktree) -> Result<Removed, GitError> {
-        if !worktree.path.exists() {
-            self.git().args(["worktree", "prune"]).ok()?;
-            return Ok(Removed::Yes);
+        if worktree.path.exists() {
+            let head = self.commit_of(&worktree.path, "HEAD")?;
+            let tip = self.branch_tip(&worktree.branch)?;
+            let reachable = match (&head, &tip) {
+                (Some(head), Some(tip)) => self.is_ancestor(head, tip)?,
+                _ => false,
+            };
+            if !reachable || self.is_dirty(&worktree.path)? {
+                return Ok(Removed::KeptDirty);
+            }
         }
-        if !self.is_clean(&worktree.path)? {
-            return Ok(Removed::KeptDirty);
-        }
-        self.git()
-            .args(["worktree", "remove"])
-            .args([&worktree.path])
-            .ok()?;
-        Ok(Removed::Yes)
+        let git = Git::write(self.top(), &["worktree", "remove"])
+            .arg(&worktree.path)
+            .long();
+        Ok(if git.answer()?.success() {
+            Removed::Yes
+        } else {
+            Removed::KeptDirty
+        })
     }
 }
 
-fn free_path(path: &Path, mark: &str) -> PathBuf {
-    let name = path
-        .file_name()
-        .map(|n| n.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    (1..NAMES_MAX)
-        .map(|n| path.with_file_name(format!("{name}.{mark}{n}")))
-        .find(|p| p.symlink_metadata().is_err())
-        .unwrap_or_else(|| path.with_file_name(format!("{name}.{mark}{NAMES_MAX}")))
+fn kept_branch(name: &str, number: u32) -> String {
+    format!("flockd/kept/{name}.{number}")
+}
+
+/// Missing, or an empty folder: git makes a worktree in either.
+fn is_free(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(_) => path.symlink_metadata().is_err(),
+    }
 }
