@@ -108,6 +108,25 @@ fn print_status(out: &mut impl Write, report: &StatusReport) -> std::io::Result<
             t.malformed
         )?;
     }
+    print_rows(out, report)?;
+    for quota in &report.quota {
+        writeln!(
+            out,
+            "quota    {}: {}",
+            printable(&quota.key),
+            printable(&quota.detail)
+        )?;
+    }
+    for warning in &report.warnings {
+        writeln!(out, "warning  {}", printable(warning))?;
+    }
+    if let Some(reason) = &loop_.degraded {
+        writeln!(out, "DEGRADED {}", printable(reason))?;
+    }
+    Ok(())
+}
+
+fn print_rows(out: &mut impl Write, report: &StatusReport) -> std::io::Result<()> {
     if !report.runs.is_empty() {
         writeln!(out)?;
         let rows: Vec<Vec<String>> = report
@@ -140,20 +159,6 @@ fn print_status(out: &mut impl Write, report: &StatusReport) -> std::io::Result<
         };
         let rows: Vec<Vec<String>> = report.waiting.iter().map(row).collect();
         table(out, &["WAITING", "FOR", "DETAIL"], &rows)?;
-    }
-    for quota in &report.quota {
-        writeln!(
-            out,
-            "quota    {}: {}",
-            printable(&quota.key),
-            printable(&quota.detail)
-        )?;
-    }
-    for warning in &report.warnings {
-        writeln!(out, "warning  {}", printable(warning))?;
-    }
-    if let Some(reason) = &loop_.degraded {
-        writeln!(out, "DEGRADED {}", printable(reason))?;
     }
     Ok(())
 }

@@ -143,7 +143,8 @@ fn is_torn(rest: &[u8]) -> bool {
     if ends && !first.contains(&0) {
         return false;
     }
-    !rest.split(|byte| *byte == b'\n').skip(1).any(is_fact) && !(ends && is_fact(first))
+    let more = rest.split(|byte| *byte == b'\n').skip(1).any(is_fact);
+    !(more || ends && is_fact(first))
 }
 
 /// Whether a fact stands there, at the beginning or behind NULs, chained or not.
