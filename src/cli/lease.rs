@@ -1,9 +1,10 @@
 //! `lease claim`, `lease release`, `lease list`: the claim section for scripts and agents.
 
 use super::context::Context;
+use super::facts::append;
 use super::failure::{Failure, Outcome};
 use super::output;
-use super::queue::{append, now};
+use super::queue::now;
 use super::run_one::{UnderLease, run_command};
 use crate::fsx;
 use crate::lease::{
