@@ -24,7 +24,10 @@ fn main() -> ExitCode {
         // The pool under measurement starts this program as its runner.
         return flockd::runner::serve(std::path::Path::new(state), name);
     }
-    let folder = tempfile::Builder::new().prefix("flockd-bench-").tempdir_in(".").unwrap();
+    let folder = tempfile::Builder::new()
+        .prefix("flockd-bench-")
+        .tempdir_in(".")
+        .unwrap();
     let mut table = Table::new();
     runs::measure(folder.path(), &mut table);
     table.print();

@@ -2,7 +2,7 @@
 //! nothing to replay.
 
 use super::output::say;
-use crate::ledger::{LedgerState, replay};
+use crate::ledger::{LedgerError, LedgerState, read_facts};
 use crate::types::TaskId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,10 +84,12 @@ impl Progress {
     /// Why a task needs a person; none: it does not.
     pub(super) fn blocked(&self, task: &TaskId) -> Option<String> {
         match self {
-            Self::Facts { state, .. } if state.needs_selection(task) => {
+            Self::Facts { state, .. } if state.needs_selection(task).is_some() => {
                 Some("all its workers passed: choose one of its branches".to_owned())
             }
-            Self::Facts { state, .. } => state.blocked(task).map(|blocked| blocked.reason.clone()),
+            Self::Facts { state, .. } => {
+                state.is_blocked(task).map(|blocked| blocked.reason.clone())
+            }
             Self::View(view) => view.blocked.get(task.as_str()).cloned(),
         }
     }
@@ -111,6 +113,15 @@ impl Progress {
             }
         }
     }
+}
+
+/// The state that the facts lead to. Takes no lock and writes nothing.
+fn replay(state_dir: &Path) -> Result<LedgerState, LedgerError> {
+    let mut state = LedgerState::default();
+    for fact in read_facts(state_dir, 0) {
+        state.apply(&fact?);
+    }
+    Ok(state)
 }
 
 /// Every task id that the view names.
