@@ -284,18 +284,33 @@ impl NewFact {
     /// A fact about no task and no run.
     #[must_use]
     pub fn new(at: Timestamp, body: FactBody) -> Self {
-        Self { at, task: None, run: None, body }
+        Self {
+            at,
+            task: None,
+            run: None,
+            body,
+        }
     }
 
     /// A fact about a task.
     #[must_use]
     pub fn of_task(at: Timestamp, task: &TaskId, body: FactBody) -> Self {
-        Self { at, task: Some(task.clone()), run: None, body }
+        Self {
+            at,
+            task: Some(task.clone()),
+            run: None,
+            body,
+        }
     }
 
     /// A fact about a run of a task, or of none (`flockd run`).
     #[must_use]
     pub fn of_run(at: Timestamp, task: Option<&TaskId>, run: &RunId, body: FactBody) -> Self {
-        Self { at, task: task.cloned(), run: Some(run.clone()), body }
+        Self {
+            at,
+            task: task.cloned(),
+            run: Some(run.clone()),
+            body,
+        }
     }
 }
