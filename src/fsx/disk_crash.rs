@@ -155,6 +155,15 @@ impl CrashDisk {
         Self(Arc::new(Mutex::new(left)))
     }
 
+    /// The process died and the machine did not: what programs saw is all there, and what no sync
+    /// covered can still be lost. Locks are free, the planned cut is forgotten.
+    pub fn kill_process(&self) {
+        let mut image = self.image();
+        image.locks.clear();
+        image.cut = None;
+        image.off = false;
+    }
+
     fn image(&self) -> MutexGuard<'_, Image> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
