@@ -10,6 +10,7 @@
 )]
 
 mod baseline;
+mod leases;
 mod runs;
 mod table;
 
@@ -24,8 +25,12 @@ fn main() -> ExitCode {
         // The pool under measurement starts this program as its runner.
         return flockd::runner::serve(std::path::Path::new(state), name);
     }
-    let folder = tempfile::Builder::new().prefix("flockd-bench-").tempdir_in(".").unwrap();
+    let folder = tempfile::Builder::new()
+        .prefix("flockd-bench-")
+        .tempdir_in(".")
+        .unwrap();
     let mut table = Table::new();
+    leases::measure(folder.path(), &mut table);
     runs::measure(folder.path(), &mut table);
     table.print();
     ExitCode::SUCCESS

@@ -3,7 +3,7 @@
 mod runs;
 mod sandbox;
 
-pub(crate) use runs::{Ended, Runs};
+pub(crate) use runs::Runs;
 pub(crate) use sandbox::Sandbox;
 
 use std::path::{Path, PathBuf};

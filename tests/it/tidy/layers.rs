@@ -29,8 +29,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "daemon",
         &[
-            "api", "engine", "ledger", "lease", "budget", "git", "agent", "gate", "runner",
-            "config", "fsx", "proc", "stream", "assist",
+            "api", "client", "engine", "ledger", "lease", "budget", "git", "agent", "gate",
+            "runner", "config", "fsx", "proc", "stream", "assist",
         ],
     ),
     ("client", &["api"]),
