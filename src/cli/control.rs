@@ -88,8 +88,25 @@ pub(super) fn start(context: Context, args: &StartArgs) -> Outcome {
 }
 
 /// The one call into the daemon.
-fn start_daemon(_context: &Context, _loaded: Loaded, _args: &StartArgs) -> Outcome {
-    Err(Failure::failed("the loop is not in this build"))
+fn start_daemon(context: &Context, loaded: Loaded, args: &StartArgs) -> Outcome {
+    let detach_argv = if args.detach {
+        Some(argv_in_front()?)
+    } else {
+        None
+    };
+    Ok(crate::daemon::start(crate::daemon::StartRequest {
+        config: loaded.config,
+        root: context.root.clone(),
+        dry_run: args.dry_run,
+        detach_argv,
+    }))
+}
+
+/// This command line without `--detach`: what the background process runs.
+fn argv_in_front() -> Result<Vec<std::ffi::OsString>, Failure> {
+    let exe = std::env::current_exe().map_err(Failure::failed)?;
+    let rest = std::env::args_os().skip(1).filter(|arg| arg != "--detach");
+    Ok(std::iter::once(exe.into_os_string()).chain(rest).collect())
 }
 
 /// Asks the daemon to end.

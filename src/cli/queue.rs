@@ -1,6 +1,7 @@
 //! `retry` and `cancel`: through the daemon when one runs, else as facts that the next one takes in.
 
 use super::context::Context;
+use super::facts::append;
 use super::failure::{Failure, Outcome};
 use super::offline::Snapshot;
 use super::output;
@@ -62,7 +63,7 @@ fn each(
                         "no task {task}: `flockd list` shows all"
                     )));
                 }
-                record(&config.state_dir, &[NewFact::of_task(now(), task, fact())])?;
+                append(&config.state_dir, &[NewFact::of_task(now(), task, fact())])?;
                 format!("{task}: recorded; the next loop takes it in")
             }
             Err(error) => return Err(error.into()),
@@ -96,39 +97,6 @@ pub(super) fn record_added<'t>(state_dir: &Path, tasks: impl Iterator<Item = &'t
             failure.message
         ));
     }
-}
-
-/// Through the daemon when one runs, else through the inbox.
-pub(super) fn append(state_dir: &Path, facts: &[NewFact]) -> Result<(), Failure> {
-    match Client::connect(state_dir) {
-        Ok(mut client) => {
-            let lines = facts.iter().map(line_of).collect::<Result<_, _>>()?;
-            client.request(&Request::AppendFacts { facts: lines })?;
-            Ok(())
-        }
-        Err(ClientError::NoDaemon) => record(state_dir, facts),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// A fact as the protocol has it: the ledger's line without `seq` and `sum`.
-fn line_of(fact: &NewFact) -> Result<serde_json::Value, Failure> {
-    let mut value = serde_json::to_value(&fact.body)?;
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert("at".to_owned(), serde_json::to_value(fact.at)?);
-        if let Some(task) = &fact.task {
-            fields.insert("task".to_owned(), task.as_str().into());
-        }
-        if let Some(run) = &fact.run {
-            fields.insert("run".to_owned(), run.as_str().into());
-        }
-    }
-    Ok(value)
-}
-
-/// Into the ledger's inbox, durable.
-fn record(_state_dir: &Path, _facts: &[NewFact]) -> Result<(), Failure> {
-    Err(Failure::failed("the inbox is not in this build"))
 }
 
 /// The wall clock, for a fact's label.

@@ -1,7 +1,7 @@
 //! `run`: commands under the ceiling; and the hidden `runner`.
 
 use super::context::Context;
-use super::failure::{Failure, Outcome};
+use super::failure::Outcome;
 use crate::types::parse_duration;
 use clap::Args;
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ pub(super) struct RunnerArgs {
 /// Runs one command, or one per line, under the same ceiling.
 pub(super) fn run(context: &Context, args: &RunArgs) -> Outcome {
     match &args.lines {
-        Some(_) => Err(Failure::failed("`run --lines` is not in this build")),
+        Some(source) => super::run_lines::run_lines(context, args, source),
         None => super::run_one::run_one(context, args),
     }
 }

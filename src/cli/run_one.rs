@@ -1,8 +1,9 @@
 //! `run -- CMD`: one child on the caller's terminal, under the same ceiling, with facts and a folder.
 
 use super::context::Context;
+use super::facts::append;
 use super::failure::{Failure, Outcome};
-use super::queue::{append, now};
+use super::queue::now;
 use super::run::RunArgs;
 use crate::budget::SlotDir;
 use crate::config::Config;
@@ -163,7 +164,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn exited(report: &ExitReport) -> FactBody {
+pub(super) fn exited(report: &ExitReport) -> FactBody {
     FactBody::RunExited {
         outcome: report.outcome,
         exit_code: report.exit_code,
