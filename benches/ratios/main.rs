@@ -11,6 +11,7 @@
 
 mod baseline;
 mod leases;
+mod ledger;
 mod runs;
 mod table;
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         .tempdir_in(".")
         .unwrap();
     let mut table = Table::new();
+    ledger::measure(folder.path(), &mut table);
     leases::measure(folder.path(), &mut table);
     runs::measure(folder.path(), &mut table);
     table.print();
