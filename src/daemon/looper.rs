@@ -150,11 +150,7 @@ impl Looper {
     fn request(&mut self, request: Request, to: oneshot::Sender<Reply>) {
         let now = self.clock.now();
         let reply = match request {
-            Request::Status => Reply::Status(Box::new(self.reporter.status(
-                &self.core,
-                now,
-                &self.ledger,
-            ))),
+            Request::Status => Reply::Status(Box::new(self.reporter.status(&self.core, now))),
             Request::Why { task } => {
                 Reply::Why(Box::new(self.reporter.why(&self.core, now, &task)))
             }

@@ -29,7 +29,7 @@ pub(super) struct Server {
 pub(super) fn bind(state_dir: &Path, runtime_dir: &Path) -> Result<UnixListener, FsError> {
     let path = runtime_dir.join("control.sock");
     crate::fsx::remove(&path)?;
-    let listener = UnixListener::bind(&path).map_err(|e| FsError::other("bind", &path, e))?;
+    let listener = UnixListener::bind(&path).map_err(FsError::io("bind", &path))?;
     crate::fsx::set_private(&path)?;
     crate::fsx::replace_cached(
         &state_dir.join("socket"),

@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::engine::{Core, Finish, plan_order};
 use crate::git::Repo;
 use crate::lease::{Holder, LeaseManager};
-use crate::ledger::{Ledger, LedgerState};
+use crate::ledger::{DaemonInfo, Ledger, LedgerState, ViewSettings};
 use crate::runner::{Pool, PoolSettings};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub fn start(request: StartRequest) -> u8 {
 #[expect(clippy::print_stdout, reason = "a command's own output")]
 fn dry_run(request: &StartRequest) -> anyhow::Result<()> {
     let scan = crate::config::scan_tasks(&request.config.task_dir)?;
-    let state = crate::ledger::replay(&request.config.state_dir)?;
+    let state = crate::ledger::replay_read_only(&request.config.state_dir)?;
     let (planned, left) = plan_order(&scan.tasks, &|id| state.is_completed(id));
     for id in &planned {
         println!("would claim {id}");
@@ -139,7 +139,7 @@ fn assemble(
     let slots = SlotDir::open(state_dir)?;
     slots.set_ceiling(config.loop_.global_concurrency)?;
     let manager = Arc::new(LeaseManager::open(state_dir)?);
-    manager.set_epoch_floor(state.max_epoch());
+    manager.set_epoch_floor(state.epoch_max());
     let pool = Arc::new(Pool::new(
         PoolSettings {
             state_dir: state_dir.clone(),
@@ -188,13 +188,19 @@ fn assemble(
         .open_runs()
         .map(|(run, r)| OpenRun {
             run: run.clone(),
-            slots: r.slots,
-            token: r.token.clone(),
-            started: r.started.is_some(),
+            slots: r.run.slots,
+            token: r.run.token.clone(),
+            started: r.run.started.is_some(),
             of_task: r.task.is_some(),
         })
         .collect();
-    let handle = ledger.start(started_at)?;
+    let handle = ledger.start(ViewSettings {
+        daemon: Some(DaemonInfo {
+            pid: std::process::id(),
+            started_at,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }),
+    });
     let looper = Looper {
         core: Core::new((**config).clone(), Box::new(Ulids), state),
         clock,
