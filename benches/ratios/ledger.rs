@@ -3,7 +3,7 @@
 use crate::baseline::{cost, synced_appends};
 use crate::table::{Aim, Table, median};
 use flockd::fsx::disk::RealDisk;
-use flockd::ledger::{FactBody, Ledger, LedgerHandle, NewFact};
+use flockd::ledger::{FactBody, Ledger, LedgerHandle, NewFact, ViewSettings};
 use flockd::types::{LeaseId, Outcome, RunId, TaskId, Timestamp, Verdict};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) fn measure(folder: &Path, table: &mut Table) {
 fn open(state: &Path) -> LedgerHandle {
     flockd::fsx::create_dir_all(state).unwrap();
     let (ledger, _, _) = Ledger::open(state, Arc::new(RealDisk)).unwrap();
-    ledger.start(at()).unwrap()
+    ledger.start(ViewSettings::default())
 }
 
 fn growth(folder: &Path, table: &mut Table) {
