@@ -25,7 +25,7 @@ $(eval $(call bridge,START_TASK_ATTEMPT_LIMIT,FLOCKD_LOOP_MAX_ATTEMPTS))
 $(eval $(call bridge,START_INFINITE,FLOCKD_LOOP_INFINITE))
 
 .DEFAULT_GOAL := help
-.PHONY: help start stop status test check fmt clippy doc deny bench faults conformance clean
+.PHONY: help start stop status test check fmt clippy doc deny bench faults numbers conformance clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,7 +45,7 @@ $(FLOCKD):
 	$(CARGO) build --release --locked --bin flockd
 
 test: ## Run the test suite
-	$(CARGO) test --locked -- --skip conformance_
+	$(CARGO) test --locked --no-fail-fast -- --skip conformance_
 
 check: fmt clippy test doc deny ## Format, lints, tests, docs, dependencies: the definition of done
 
@@ -66,13 +66,16 @@ deny:
 faults: ## Run the fault trials and print the table of docs/faults.md with the results
 	CARGO="$(CARGO)" sh scripts/faults.sh
 
-conformance: ## Replay the recorded agent outputs in $$FLOCKD_FIXTURES
+numbers: ## Bring docs/behaviours.md and docs/faults.md up to the tests that exist
+	sh scripts/numbers.sh
+
+conformance: ## Replay the recorded agent outputs in FLOCKD_FIXTURES
 	@test -d "$(FLOCKD_FIXTURES)" || { \
 	  echo "no folder $(FLOCKD_FIXTURES): set FLOCKD_FIXTURES to the recorded outputs" >&2; exit 1; }
 	FLOCKD_FIXTURES="$(abspath $(FLOCKD_FIXTURES))" $(CARGO) test --locked --test it -- conformance_
 
 bench: ## Measure on this machine; prints ratios
-	$(CARGO) bench --locked --bench flockd
+	$(CARGO) bench --locked --bench ratios
 
 clean: ## Remove what the loop made: state, worktrees, flockd/ branches (the build stays)
 	sh scripts/clean.sh

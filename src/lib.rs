@@ -9,7 +9,7 @@ pub mod budget;
 pub mod cli;
 pub mod client;
 pub mod config;
-// daemon off
+pub mod daemon;
 
 pub mod engine;
 pub mod fsx;

@@ -80,6 +80,21 @@ impl SlotDir {
         (0..m).map(|slot| (slot, self.holder(slot))).collect()
     }
 
+    /// Every slot that somebody holds, also beyond today's M: after M was lowered, or by a client.
+    #[must_use]
+    pub fn held(&self) -> Vec<(u32, SlotText)> {
+        let Ok(entries) = std::fs::read_dir(&self.dir) else {
+            return Vec::new();
+        };
+        entries
+            .filter_map(|entry| {
+                let name = entry.ok()?.file_name();
+                let slot: u32 = name.to_str()?.strip_suffix(".lock")?.parse().ok()?;
+                Some((slot, self.holder(slot)?))
+            })
+            .collect()
+    }
+
     fn holder(&self, slot: u32) -> Option<SlotText> {
         let path = self.slot_path(slot);
         let bytes = fsx::read(&path).ok().flatten()?;

@@ -1,14 +1,30 @@
-//! (skeleton)
+//! The command line: parses, calls the parts, prints. The composition root; no other part uses it.
 
-/// Runs the program.
-pub fn main() -> std::process::ExitCode {
-    let args: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    match args.as_slice() {
-        [verb, state_flag, state_dir, name_flag, name]
-            if verb == "runner" && state_flag == "--state" && name_flag == "--name" =>
-        {
-            crate::runner::serve(std::path::Path::new(state_dir), &name.to_string_lossy())
-        }
-        _ => std::process::ExitCode::SUCCESS,
-    }
-}
+mod add;
+mod args;
+mod context;
+mod control;
+mod disk;
+mod doctor;
+mod doctor_checks;
+mod facts;
+mod failure;
+mod init;
+mod lease;
+mod ledger;
+mod logs;
+mod look;
+mod offline;
+mod offline_status;
+mod output;
+mod program;
+mod queue;
+mod run;
+mod run_lines;
+mod run_one;
+mod runs;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use program::main;

@@ -141,3 +141,23 @@ fn read_layer(
         }),
     }
 }
+
+/// The state directory even when the rest of the configuration is broken: `stop` and `estop` must
+/// find a loop whose files somebody is editing.
+#[must_use]
+pub fn state_dir_of(request: &LoadRequest) -> PathBuf {
+    let mut merged = Merged::builtin();
+    for (layer, name) in [
+        (FileLayer::Project, PROJECT_FILE),
+        (FileLayer::Local, LOCAL_FILE),
+    ] {
+        let file = request.root.join(name);
+        // An unreadable layer is like a missing one here: `load` is what reports it.
+        let _ = read_layer(&mut merged, layer, &file, Path::new(name));
+    }
+    merged.environment(&request.environment);
+    for flag in &request.flags {
+        merged.flag(&flag.flag, &flag.key, &flag.value);
+    }
+    resolve(&mut merged, &request.root, false).state_dir
+}

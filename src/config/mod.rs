@@ -23,7 +23,7 @@ mod value;
 
 pub use env::Environment;
 pub use init::{InitFile, KnownAgent, ignore_rules, init_files, installed_agents};
-pub use load::{FlagValue, LOCAL_FILE, LoadRequest, Loaded, PROJECT_FILE, load};
+pub use load::{FlagValue, LOCAL_FILE, LoadRequest, Loaded, PROJECT_FILE, load, state_dir_of};
 pub use model::{
     AgentConfig, AgentKind, BudgetConfig, Config, GateConfig, GateMode, GuardsConfig, LimitsConfig,
     LoopConfig, Require, RoleConcurrency, RoleConfig, RoleInterrupt, RoleSideEffect, ShipConfig,

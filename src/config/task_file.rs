@@ -249,8 +249,11 @@ impl Header {
 }
 
 /// The claims of a header; none claim the whole repository.
-fn claim_set(_claims: &[String]) -> Result<ClaimSet, String> {
-    Ok(ClaimSet::default())
+fn claim_set(claims: &[String]) -> Result<ClaimSet, String> {
+    if claims.is_empty() {
+        return Ok(ClaimSet::whole());
+    }
+    ClaimSet::parse(claims).map_err(|error| error.to_string())
 }
 
 /// A task file's text; what `flockd add` writes. Parses back to the same task.

@@ -41,6 +41,10 @@ const FOLDERS: [&str; 7] = [
     "worktrees",
 ];
 
+/// A client that asks whether a daemon lives holds the lock for a moment: that is not a daemon.
+const LOCK_TRIES: u32 = 5;
+const LOCK_TRY_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
+
 /// Makes the state directory ready and takes its lock.
 pub(super) fn prepare(state_dir: &Path, worktree_dir: &Path) -> Result<DaemonLock, BootError> {
     crate::fsx::refuse_symlink(state_dir)?;
@@ -65,20 +69,21 @@ pub(super) fn prepare(state_dir: &Path, worktree_dir: &Path) -> Result<DaemonLoc
 
 fn take(state_dir: &Path) -> Result<DaemonLock, BootError> {
     let path = state_dir.join("lock");
-    match Lock::try_exclusive(&path)? {
-        Some(lock) => {
+    for _ in 0..LOCK_TRIES {
+        if let Some(lock) = Lock::try_exclusive(&path)? {
             let text = format!("pid {} since {}\n", std::process::id(), wall().seconds());
             lock.write_text(&text)?;
-            Ok(DaemonLock(lock))
+            return Ok(DaemonLock(lock));
         }
-        None => Err(BootError::Running {
-            state_dir: state_dir.display().to_string(),
-            holder: std::fs::read_to_string(&path)
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
-        }),
+        std::thread::sleep(LOCK_TRY_EVERY);
     }
+    Err(BootError::Running {
+        state_dir: state_dir.display().to_string(),
+        holder: std::fs::read_to_string(&path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned(),
+    })
 }
 
 /// What the lock file says of the daemon that holds it; none when none does.

@@ -72,7 +72,7 @@ impl Claims {
             })?,
         };
         if let Some((lease_id, epoch)) = previous
-            && let Ok(hold) = self.manager.adopt(&lease_id, epoch)
+            && let Ok(hold) = self.manager.adopt(&lease_id, epoch, &self.holder)
         {
             self.keep(lease_id.clone(), hold);
             return Ok(Granted {
@@ -138,7 +138,7 @@ fn refusal(error: LeaseError) -> ClaimRefusal {
     match error {
         LeaseError::Conflict { task, path, .. } => ClaimRefusal::Conflict(Conflict {
             task: task.to_string(),
-            path: path.to_string(),
+            path: path.as_str().to_owned(),
         }),
         other => ClaimRefusal::Failed(EdgeError {
             systemic: true,

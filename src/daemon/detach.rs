@@ -4,7 +4,6 @@ use crate::api::Request;
 use crate::proc::{ExitStatus, Reaped, reap};
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// How long the background daemon may take until it answers.
@@ -18,7 +17,7 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
     clippy::print_stderr,
     reason = "a command's own output"
 )]
-pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> ExitCode {
+pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> u8 {
     let log = state_dir.join("log").join("daemon.out");
     let opened = crate::fsx::create_dir_all(&state_dir.join("log"))
         .and_then(|()| crate::fsx::open_output(&log));
@@ -26,14 +25,14 @@ pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> ExitCode {
         Ok(file) => file,
         Err(error) => {
             eprintln!("flockd: {error}");
-            return ExitCode::from(1);
+            return 1;
         }
     };
     let pid = match crate::proc::spawn_detached(argv, &file) {
         Ok(pid) => pid,
         Err(error) => {
             eprintln!("flockd: the daemon cannot be started: {error}");
-            return ExitCode::from(1);
+            return 1;
         }
     };
     let until = Instant::now() + READY_WITHIN;
@@ -44,7 +43,7 @@ pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> ExitCode {
                 pid,
                 log.display()
             );
-            return ExitCode::SUCCESS;
+            return 0;
         }
         if let Reaped::Ended { status, .. } = reap() {
             let code = match status {
@@ -57,7 +56,7 @@ pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> ExitCode {
             for line in tail.iter().rev() {
                 eprintln!("{line}");
             }
-            return ExitCode::from(code);
+            return code;
         }
         std::thread::sleep(ASK_EVERY);
     }
@@ -67,7 +66,7 @@ pub(super) fn detach(state_dir: &Path, argv: &[OsString]) -> ExitCode {
         READY_WITHIN.as_secs(),
         log.display()
     );
-    ExitCode::from(1)
+    1
 }
 
 /// Ready means: it accepts and answers with its own pid (fault 24), not that a path exists.
@@ -76,7 +75,7 @@ fn answers(state_dir: &Path, pid: u32) -> bool {
         protocol: crate::api::PROTOCOL_VERSION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let Ok(mut client) = crate::client::connect(state_dir) else {
+    let Ok(mut client) = crate::client::Client::connect(state_dir) else {
         return false;
     };
     matches!(client.request(&hello), Ok(crate::api::Reply::Hello { pid: theirs, .. }) if theirs == pid)

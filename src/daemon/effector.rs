@@ -145,8 +145,10 @@ impl Effector {
             Effect::ForgetSlot { run } => drop(self.forget(&run)),
             Effect::Launch(plan) => self.launcher.launch(*plan),
             Effect::StopRun { run, kill } => {
-                self.pool
-                    .stop(&run, if kill { StopHow::Kill } else { StopHow::Term });
+                let how = if kill { StopHow::Kill } else { StopHow::Term };
+                if !self.pool.stop(&run, how) {
+                    self.launcher.cancel(&run);
+                }
             }
             Effect::Settle { run } => {
                 self.pool.settled(&run);

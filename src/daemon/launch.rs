@@ -5,14 +5,15 @@ use super::looper::Input;
 use crate::agent::{
     AgentPlan, RunIdentity, Stdin, child_env, plan_role, plan_shell, render, verdict_of,
 };
-use crate::config::Config;
+use crate::config::{Config, LimitsConfig};
 use crate::engine::{Event, RunEnd, RunPlan};
 use crate::fsx::FsError;
-use crate::runner::{ExitReport, Pool, RunSpec};
+use crate::runner::{ExitReport, Pool, RunInput, RunLimits, RunSpec, StopHow, run_dir};
 use crate::types::{Outcome, RunId, Verdict};
+use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 /// How much of the end of stdout is read for the verdict.
@@ -23,6 +24,8 @@ pub(super) struct Launcher {
     config: Arc<Config>,
     pool: Arc<Pool>,
     inputs: mpsc::UnboundedSender<Input>,
+    /// Runs on their way to a runner, and whether they are to stop when they get there.
+    on_the_way: Mutex<HashMap<RunId, bool>>,
 }
 
 /// Why a run did not reach a runner.
@@ -36,8 +39,6 @@ enum LaunchError {
     Agent(String),
     #[error("prompt template {path}: {detail}")]
     Prompt { path: String, detail: String },
-    #[error("spec.json: {0}")]
-    Spec(#[from] serde_json::Error),
 }
 
 impl LaunchError {
@@ -56,26 +57,51 @@ impl Launcher {
             config,
             pool,
             inputs,
+            on_the_way: Mutex::default(),
         }
     }
 
     /// Starts a run whose intent is durable. A failure is the run's end.
-    pub(super) fn launch(&self, plan: RunPlan) {
-        let run = plan.run.clone();
-        match self.prepare(plan) {
-            Ok(spec) => self.pool.launch(spec),
-            Err(error) => {
-                let end = failed_to_start(error.to_string(), error.is_systemic());
-                drop(self.inputs.send(Input::Event(Event::RunExited {
-                    run,
-                    end: Box::new(end),
-                })));
+    pub(super) fn launch(self: &Arc<Self>, plan: RunPlan) {
+        let (this, run) = (Arc::clone(self), plan.run.clone());
+        self.way().insert(run.clone(), false);
+        tokio::spawn(async move {
+            let failed = match this.prepare(plan) {
+                Ok(spec) => match this.pool.launch(spec).await {
+                    Ok(()) => None,
+                    Err(error) => Some(failed_to_start(error.to_string(), false)),
+                },
+                Err(error) => Some(failed_to_start(error.to_string(), error.is_systemic())),
+            };
+            let stop = this.way().remove(&run).unwrap_or(false);
+            match failed {
+                Some(end) => {
+                    drop(this.inputs.send(Input::Event(Event::RunExited {
+                        run,
+                        end: Box::new(end),
+                    })));
+                }
+                None if stop => drop(this.pool.stop(&run, StopHow::Kill)),
+                None => {}
             }
+        });
+    }
+
+    /// Stops a run that no runner has yet, as soon as one has it.
+    pub(super) fn cancel(&self, run: &RunId) {
+        if let Some(stop) = self.way().get_mut(run) {
+            *stop = true;
         }
     }
 
+    fn way(&self) -> MutexGuard<'_, HashMap<RunId, bool>> {
+        self.on_the_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn prepare(&self, plan: RunPlan) -> Result<RunSpec, LaunchError> {
-        let folder = run_folder(&self.config.state_dir, &plan.run);
+        let folder = run_dir(&self.config.state_dir, &plan.run);
         crate::fsx::create_dir_all(&folder)?;
         let agent = self.agent_plan(&plan)?;
         if agent.stdin == Stdin::Prompt {
@@ -105,16 +131,20 @@ impl Launcher {
             argv: agent.argv,
             cwd: plan.worktree.clone(),
             env,
-            stdin_prompt: agent.stdin == Stdin::Prompt,
-            limits: (&plan.limits).into(),
+            input: if agent.stdin == Stdin::Prompt {
+                RunInput::Prompt
+            } else {
+                RunInput::Null
+            },
+            limits: run_limits(&plan.limits),
             slots: plan.slots,
-            slots_total: self.config.loop_.global_concurrency,
+            ceiling: self.config.loop_.global_concurrency,
             lease_id: Some(plan.lease_id.clone()),
             lease_epoch: Some(plan.lease_epoch),
             token: plan.token.clone(),
             created_at: wall(),
         };
-        crate::fsx::replace_cached(&folder.join("spec.json"), &spec.to_file_bytes()?)?;
+        crate::fsx::replace_cached(&folder.join("spec.json"), spec.spec_json().as_bytes())?;
         Ok(spec)
     }
 
@@ -154,9 +184,15 @@ impl Launcher {
     }
 }
 
-/// `runs/<run-id>` of a state directory.
-pub(super) fn run_folder(state_dir: &Path, run: &RunId) -> PathBuf {
-    state_dir.join("runs").join(run.as_str())
+fn run_limits(limits: &LimitsConfig) -> RunLimits {
+    let millis = |d: std::time::Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+    RunLimits {
+        deadline_ms: millis(limits.deadline),
+        idle_ms: millis(limits.idle),
+        grace_ms: millis(limits.grace),
+        output_max: limits.output_max,
+        output_stop: limits.output_stop,
+    }
 }
 
 /// A run that ended before it had a process.
@@ -193,13 +229,13 @@ fn ended_without_report(outcome: Outcome, detail: String, systemic: bool) -> Run
 /// What a runner reported, with the verdict that the role's output gives.
 pub(super) fn run_end(state_dir: &Path, report: ExitReport) -> RunEnd {
     let tail =
-        read_tail(&run_folder(state_dir, &report.run_id).join("stdout.log")).unwrap_or_default();
+        read_tail(&run_dir(state_dir, &report.run_id).join("stdout.log")).unwrap_or_default();
     RunEnd {
         verdict: verdict_of(report.outcome, report.exit_code, &report.detail, &tail),
         outcome: report.outcome,
         exit_code: report.exit_code,
         signal: report.signal,
-        systemic: report.no_space,
+        systemic: report.outcome == Outcome::SpawnFailed && disk_is_full(state_dir),
         detail: report.detail,
         started_at: report.started_at,
         ended_at: report.ended_at,
@@ -212,6 +248,11 @@ pub(super) fn run_end(state_dir: &Path, report: ExitReport) -> RunEnd {
         truncated: report.truncated,
         stragglers_killed: report.stragglers_killed,
     }
+}
+
+/// A runner that could not open its output files on a full disk is not the task's fault.
+fn disk_is_full(state_dir: &Path) -> bool {
+    crate::fsx::free_bytes(state_dir).is_ok_and(|free| free == 0)
 }
 
 fn read_tail(path: &Path) -> std::io::Result<Vec<u8>> {

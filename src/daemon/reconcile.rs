@@ -9,11 +9,11 @@
 //! ```
 
 use super::effector::Effector;
-use super::launch::{lost, run_end, run_folder};
+use super::launch::{lost, run_end};
 use super::looper::Looper;
 use crate::budget::SlotDir;
 use crate::engine::Event;
-use crate::runner::{Adopted, ExitReport};
+use crate::runner::{Adopted, ExitReport, StopHow, read_exit};
 use crate::types::RunId;
 use std::collections::{HashMap, HashSet};
 
@@ -37,9 +37,9 @@ pub(super) fn reconcile(
     let mut found: HashMap<RunId, Adopted> =
         adopted.into_iter().map(|a| (a.run_id.clone(), a)).collect();
     let elsewhere: HashSet<RunId> = slots
-        .used(u32::MAX)
+        .held()
         .into_iter()
-        .filter_map(|(_, text)| text.map(|t| t.run_id))
+        .map(|(_, text)| text.run_id)
         .collect();
     for run in open {
         looper.tokens.insert(run.run.clone(), run.token.clone());
@@ -52,7 +52,7 @@ pub(super) fn reconcile(
     // A run that the ledger does not know was never acknowledged: end it.
     for (run, _) in found {
         tracing::warn!(%run, "a runner has a run that the ledger does not know; it is stopped");
-        effector.pool.stop(&run, crate::runner::StopHow::Kill);
+        effector.pool.stop(&run, StopHow::Kill);
         effector.pool.settled(&run);
     }
 }
@@ -91,12 +91,7 @@ fn ended(looper: &mut Looper, run: &RunId, report: ExitReport) {
 }
 
 fn bury(looper: &mut Looper, run: &OpenRun) {
-    let path = run_folder(&looper.state_dir, &run.run).join("exit.json");
-    let report = crate::fsx::read(&path)
-        .ok()
-        .flatten()
-        .and_then(|bytes| serde_json::from_slice::<ExitReport>(&bytes).ok())
-        .filter(|report| report.run_id == run.run);
+    let report = read_exit(&looper.state_dir, &run.run).ok().flatten();
     // Also after an exit.json: nothing with this token may be left before its slot is used again.
     let swept = crate::proc::sweep_token(&run.token);
     tracing::info!(run = %run.run, ?swept, "an open run without a runner");

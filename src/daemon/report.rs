@@ -53,7 +53,7 @@ impl Reporter {
             },
             slots: SlotsReport {
                 total: m,
-                used: u32::try_from(self.slots.used(m).len()).unwrap_or(m),
+                used: u32::try_from(self.slots.held().len()).unwrap_or(m),
             },
             tasks,
             runs: core.run_rows(now).iter().map(run_report).collect(),

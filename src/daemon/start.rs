@@ -20,7 +20,6 @@ use crate::lease::{Holder, LeaseManager};
 use crate::ledger::{Ledger, LedgerState};
 use crate::runner::{Pool, PoolSettings};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -40,13 +39,13 @@ pub struct StartRequest {
 /// Runs the loop to its end; the exit code is that of design §7.
 #[must_use]
 #[expect(clippy::print_stderr, reason = "a command's own output")]
-pub fn start(request: StartRequest) -> ExitCode {
+pub fn start(request: StartRequest) -> u8 {
     if let Some(outer) = std::env::var_os("FLOCKD_RUN_ID") {
         eprintln!(
             "flockd: a run ({}) must not start a loop of its own: refused",
             outer.to_string_lossy()
         );
-        return ExitCode::from(4);
+        return 4;
     }
     if let Some(argv) = &request.detach_argv {
         return super::detach::detach(&request.config.state_dir, argv);
@@ -57,13 +56,13 @@ pub fn start(request: StartRequest) -> ExitCode {
         run(request)
     };
     match ended {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code,
         Err(error) => {
             eprintln!("flockd: {error:#}");
             let refused = error
                 .downcast_ref::<BootError>()
                 .is_some_and(|e| matches!(e, BootError::Running { .. }));
-            ExitCode::from(if refused { 4 } else { 1 })
+            if refused { 4 } else { 1 }
         }
     }
 }
@@ -98,7 +97,7 @@ fn run(request: StartRequest) -> anyhow::Result<u8> {
         .enable_all()
         .build()?;
     let finish = runtime.block_on(async {
-        let mut parts = assemble(&config, repo, ledger, state)?;
+        let parts = assemble(&config, repo, ledger, state)?;
         for note in notes {
             parts.progress.say(&note.to_string());
         }
@@ -146,6 +145,7 @@ fn assemble(
             state_dir: state_dir.clone(),
             runtime_dir: runtime_dir.clone(),
             exe: std::env::current_exe()?,
+            prefix: "d".to_owned(),
         },
         runner_events(inputs.clone()),
     ));
@@ -154,16 +154,17 @@ fn assemble(
         Arc::clone(&pool),
         inputs.clone(),
     ));
+    let holder = Holder::this_process(
+        crate::proc::hostname(),
+        crate::proc::boot_id(),
+        std::process::id(),
+        started_at,
+    );
     let claims = Arc::new(Claims::new(
         manager,
         Arc::clone(&repo),
         config.loop_.base.clone(),
-        Holder::this_process(
-            crate::proc::hostname(),
-            crate::proc::boot_id(),
-            crate::proc::own_identity(),
-            started_at,
-        ),
+        holder,
         inputs.clone(),
     ));
     let worktrees = Arc::new(Worktrees::new(
@@ -249,7 +250,7 @@ fn runner_events(
 
 impl Parts {
     async fn go(mut self) -> anyhow::Result<Finish> {
-        let adopted = self.effector.pool.adopt_all().await;
+        let adopted = self.effector.pool.adopt_all().await?;
         let effects = self.looper.core.begin(self.looper.clock.now());
         self.looper.queue(effects);
         for input in self.watcher.read_all() {
@@ -274,11 +275,11 @@ impl Parts {
             self.config.state_dir.display()
         ));
         let pool = Arc::clone(&self.effector.pool);
-        tokio::spawn(self.watcher.run());
+        std::thread::spawn(move || self.watcher.run());
         tokio::spawn(Arc::clone(&self.server).serve(self.listener));
         tokio::spawn(self.effector.run(self.work_rx));
         let ended = self.looper.run(self.rx).await;
-        pool.close().await;
+        pool.close();
         let closed = self.looper.ledger.close();
         let finish = ended.map_err(anyhow::Error::msg)?;
         closed?;

@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 /// Marker files under the state directory.
@@ -56,30 +55,16 @@ impl Watcher {
         inputs
     }
 
-    /// Reports changes until the loop is gone.
-    pub(super) async fn run(mut self) {
-        let Ok(fd) = self
-            .watch
-            .as_fd()
-            .try_clone_to_owned()
-            .and_then(AsyncFd::new)
-        else {
-            tracing::error!(
-                "changes of files cannot be watched; restart the loop to see new tasks"
-            );
-            return;
-        };
-        loop {
-            let Ok(mut ready) = fd.readable().await else {
+    /// Reports changes until the loop is gone. On a thread of its own, asleep in the kernel.
+    pub(super) fn run(mut self) {
+        while !self.inputs.is_closed() {
+            if let Err(error) = crate::proc::wait_readable(&[self.watch.as_fd()], None) {
+                tracing::error!(%error, "changes of files are not seen any more; start the loop again");
                 return;
-            };
-            ready.clear_ready();
+            }
             match self.watch.read() {
                 Ok(changes) => self.report(&changes),
                 Err(error) => tracing::warn!(%error, "watching files"),
-            }
-            if self.inputs.is_closed() {
-                return;
             }
         }
     }

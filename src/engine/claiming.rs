@@ -54,7 +54,8 @@ impl Core {
 
     /// Claims the next task if the bounds allow one more. Claims are decided one at a time.
     pub(super) fn claim_next(&mut self, out: &mut Out) {
-        let open = self.claiming.is_none()
+        let open = self.taken_up
+            && self.claiming.is_none()
             && self.ending.is_none()
             && self.may_start()
             && !self.idle

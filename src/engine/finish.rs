@@ -61,7 +61,8 @@ impl Core {
     }
 
     pub(super) fn check_finish(&mut self, now: Now, out: &mut Out) {
-        if let Some(finish) = self.finish() {
+        // Before the task files are known, nothing can be said to be drained.
+        if let Some(finish) = self.finish().filter(|_| self.taken_up) {
             self.finished = true;
             self.record(
                 now,

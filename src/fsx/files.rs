@@ -113,6 +113,17 @@ pub fn sync_dir(path: &Path) -> Result<(), FsError> {
         .context("sync folder", path)
 }
 
+/// Makes everything written to a folder's file system durable: one call for a batch of many files.
+///
+/// Not guaranteed: speed. It also waits for what other programs have written there.
+///
+/// # Errors
+/// [`FsError`].
+pub fn sync_file_system(dir: &Path) -> Result<(), FsError> {
+    let folder = File::open(dir).context("open", dir)?;
+    nix::unistd::syncfs(&folder).context("sync the file system of", dir)
+}
+
 /// Gives the blocks of a range back; the file keeps its size and reads zeros there.
 ///
 /// # Errors

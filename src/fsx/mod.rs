@@ -13,7 +13,7 @@ pub mod watch;
 pub use error::FsError;
 pub use files::{
     create_dir_all, free_bytes, open_input, open_output, punch_hole, read, remove, set_private,
-    sync_dir, sync_file, truncate,
+    sync_dir, sync_file, sync_file_system, truncate,
 };
 pub use guard::{check_lockable, refuse_symlink};
 pub use replace::{create_new_durable, replace_cached, replace_durable, sweep_temps};

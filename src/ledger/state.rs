@@ -1,269 +1,143 @@
-//! What follows from the facts. One `apply` for the live path and for replay; total over any order.
+//! The state that follows from the facts: the only place where a fact changes anything.
 //!
-//! Of a finished task only its id stays in memory. Knows no files and no clock.
+//! `apply` is total: a fact that does not fit (an end of an unknown run, a stage of a task that is
+//! not in flight) changes nothing but the sequence number. Replaying a prefix gives the state that was
+//! live after it (P4).
 
 use super::fact::{Fact, FactBody, LoopSettings};
-use super::history::{Cycle, History};
-use crate::types::{Decision, LeaseId, Outcome, RunId, TaskId, Timestamp, Verdict};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use super::ordered::OrderedIds;
+use super::progress::{Blocked, Captured, EndedCycle, InFlight, RunProgress, WorkerProgress};
+use crate::types::{Decision, RunId, TaskId, Timestamp};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-/// The newest completed ids that the view names (config §6).
-pub(super) const COMPLETED_SHOWN_MAX: usize = 1_000;
+/// Blockers, warnings and ended cycles that are kept.
+const KEPT_MAX: usize = 50;
+/// Runs of an ended cycle that are kept.
+pub(super) const CYCLE_RUNS_MAX: usize = 100;
+/// Changed files of a cycle that are shown.
+pub(super) const CYCLE_FILES_MAX: usize = 1_000;
 
-/// Why a task is blocked and how often it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked {
-    /// For people.
-    pub reason: String,
-    /// Blockers counted against it since its last completion or retry.
-    pub count: u32,
-}
-
-/// What a worker left behind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Captured {
-    /// All its stages passed.
-    pub passed: bool,
-    /// Its branch.
-    pub branch: String,
-    /// The commit on it.
-    pub commit: String,
-    /// The patch, relative to the state directory.
-    pub patch: Option<String>,
-    /// What it changed.
-    pub changed_files: Vec<String>,
-}
-
-/// How far a worker of a task in flight is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WorkerProgress {
-    /// In order.
-    pub passed_stages: Vec<String>,
-    /// Why a stage did not pass, and whether a role asked for a person.
-    pub failed: Option<(String, bool)>,
-    /// Its work, once kept.
-    pub captured: Option<Captured>,
-}
-
-/// What is known of a run that is open or belongs to a task in flight.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunProgress {
-    /// None for `flockd run`.
-    pub task: Option<TaskId>,
-    /// From 1.
-    pub worker: u32,
-    /// The stage.
-    pub stage: String,
-    /// The role.
-    pub role: String,
-    /// From 1.
-    pub attempt: u32,
-    /// Permits.
-    pub slots: u32,
-    /// What its processes carry.
-    pub token: String,
-    /// Process id and start time in ticks, once it exists.
-    pub started: Option<(u32, u64)>,
-    /// How it ended.
-    pub exited: Option<(Outcome, Verdict)>,
-}
-
-/// A claimed task that is not over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InFlight {
-    /// Its title when it was claimed.
-    pub title: String,
-    /// Of its loop.
-    pub iteration: u32,
-    /// The pinned commit.
-    pub base: String,
-    /// Its paths.
-    pub claims: Vec<String>,
-    /// Its lease.
-    pub lease_id: LeaseId,
-    /// The lease's fencing token.
-    pub epoch: u64,
-    /// In order.
-    pub stages: Vec<String>,
-    /// By number.
-    pub workers: BTreeMap<u32, WorkerProgress>,
-    /// Its runs, ended ones too.
-    pub runs: BTreeMap<RunId, RunProgress>,
-    /// When it was claimed.
-    pub started_at: Timestamp,
-}
-
-/// The state that the facts so far add up to.
+/// What the ledger says now.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LedgerState {
-    last_seq: u64,
-    max_epoch: u64,
-    completed: BTreeSet<TaskId>,
-    completed_order: VecDeque<TaskId>,
-    deferred: BTreeMap<TaskId, String>,
-    deferred_order: Vec<TaskId>,
-    blocked: BTreeMap<TaskId, String>,
-    cancelled: BTreeSet<TaskId>,
-    selections: BTreeSet<TaskId>,
-    blockers: BTreeMap<TaskId, u32>,
-    consecutive_blockers: u32,
-    in_flight: BTreeMap<TaskId, InFlight>,
-    /// Runs of no task, until they end.
+    pub(super) last_seq: u64,
+    pub(super) segment: u64,
+    pub(super) max_epoch: u64,
+    pub(super) settings: Option<LoopSettings>,
+    pub(super) decision: Option<Decision>,
+    pub(super) completed: OrderedIds,
+    pub(super) deferred: OrderedIds,
+    deferred_reasons: HashMap<TaskId, String>,
+    pub(super) blocked: BTreeMap<TaskId, Blocked>,
+    cancelled: HashSet<TaskId>,
+    pub(super) needs_selection: OrderedIds,
+    blockers_of: HashMap<TaskId, u32>,
+    known: HashSet<TaskId>,
+    pub(super) in_flight: BTreeMap<TaskId, InFlight>,
+    /// Open runs of no task in flight.
     loose_runs: BTreeMap<RunId, RunProgress>,
-    /// Where the run of a task in flight is kept.
-    run_tasks: BTreeMap<RunId, TaskId>,
-    settings: Option<LoopSettings>,
-    decision: Option<Decision>,
-    history: History,
+    /// The task in flight of a run.
+    run_tasks: HashMap<RunId, TaskId>,
+    pub(super) ended: VecDeque<EndedCycle>,
+    pub(super) consecutive_blockers: u32,
+    pub(super) blockers: VecDeque<String>,
+    pub(super) warnings: VecDeque<String>,
+}
+
+fn keep<T>(list: &mut VecDeque<T>, item: T) {
+    if list.len() == KEPT_MAX {
+        list.pop_front();
+    }
+    list.push_back(item);
 }
 
 impl LedgerState {
-    /// Adds one fact. Total: a fact that fits nothing changes nothing but the sequence number.
+    /// Takes a fact in.
     pub fn apply(&mut self, fact: &Fact) {
-        self.last_seq = self.last_seq.max(fact.seq);
-        match (&fact.task, &fact.run) {
-            (_, Some(run)) => self.apply_to_run(fact, run),
-            (Some(task), None) => self.apply_to_task(fact, task),
-            (None, None) => self.apply_to_loop(fact),
+        self.last_seq = fact.seq;
+        if let Some(task) = &fact.task {
+            if !self.known.contains(task) {
+                self.known.insert(task.clone());
+            }
+            self.apply_to_task(fact, task);
         }
+        if let Some(run) = &fact.run {
+            self.apply_to_run(fact, run);
+        }
+        self.apply_to_loop(&fact.body);
     }
 
-    fn apply_to_loop(&mut self, fact: &Fact) {
-        match &fact.body {
+    fn apply_to_loop(&mut self, body: &FactBody) {
+        match body {
             FactBody::LoopStarted { settings, .. } => {
                 self.settings = Some(settings.clone());
                 self.decision = Some(Decision::Running);
                 self.consecutive_blockers = 0;
-                self.history.new_loop();
+                self.blockers.clear();
+                self.warnings.clear();
             }
             FactBody::LoopStopped { decision, .. } => self.decision = Some(*decision),
+            FactBody::TaskClaimed { epoch, .. }
+            | FactBody::LeaseClaimed { epoch, .. }
+            | FactBody::LeaseReclaimed { epoch, .. } => self.max_epoch = self.max_epoch.max(*epoch),
             FactBody::GuardTripped { guard, detail } => {
-                self.history.blocker(format!("{guard}: {detail}"))
+                keep(&mut self.blockers, format!("{guard}: {detail}"));
             }
-            FactBody::Warning { text } => self.history.warning(text.clone()),
-            FactBody::LeaseReclaimed { epoch, .. } | FactBody::LeaseClaimed { epoch, .. } => {
-                self.max_epoch = self.max_epoch.max(*epoch);
-            }
+            FactBody::Warning { text } => keep(&mut self.warnings, text.clone()),
             _ => {}
-        }
-    }
-
-    fn apply_to_run(&mut self, fact: &Fact, run: &RunId) {
-        if let FactBody::RunIntended {
-            worker,
-            stage,
-            role,
-            attempt,
-            slots,
-            token,
-        } = &fact.body
-        {
-            let progress = RunProgress {
-                task: fact.task.clone(),
-                worker: *worker,
-                stage: stage.clone(),
-                role: role.clone(),
-                attempt: *attempt,
-                slots: *slots,
-                token: token.clone(),
-                started: None,
-                exited: None,
-            };
-            match fact
-                .task
-                .as_ref()
-                .and_then(|t| Some((t, self.in_flight.get_mut(t)?)))
-            {
-                Some((task, flight)) => {
-                    flight.runs.entry(run.clone()).or_insert(progress);
-                    self.run_tasks.insert(run.clone(), task.clone());
-                }
-                None => drop(self.loose_runs.entry(run.clone()).or_insert(progress)),
-            }
-            return;
-        }
-        let Some(progress) = self.run_mut(run) else {
-            return;
-        };
-        match &fact.body {
-            FactBody::RunStarted {
-                pid, start_ticks, ..
-            } => progress.started = Some((*pid, *start_ticks)),
-            FactBody::RunExited {
-                outcome, verdict, ..
-            } if progress.exited.is_none() => {
-                progress.exited = Some((*outcome, verdict.clone()));
-                self.loose_runs.remove(run);
-            }
-            _ => {}
-        }
-    }
-
-    fn run_mut(&mut self, run: &RunId) -> Option<&mut RunProgress> {
-        match self.run_tasks.get(run) {
-            Some(task) => self.in_flight.get_mut(task)?.runs.get_mut(run),
-            None => self.loose_runs.get_mut(run),
         }
     }
 
     fn apply_to_task(&mut self, fact: &Fact, task: &TaskId) {
         match &fact.body {
             FactBody::TaskClaimed { .. } => self.claim(fact, task),
-            FactBody::LeaseClaimed {
-                lease_id, epoch, ..
-            } => {
-                self.max_epoch = self.max_epoch.max(*epoch);
+            FactBody::TaskCompleted { .. } => {
+                self.land(task, "completed", fact.at);
+                self.unmark(task);
+                self.needs_selection.remove(task);
+                self.blockers_of.remove(task);
+                self.completed.insert(task);
+                self.consecutive_blockers = 0;
+            }
+            FactBody::TaskDeferred { reason, blocker } => {
+                self.land(task, "deferred", fact.at);
+                self.blocked.remove(task);
+                self.deferred.insert(task);
+                self.deferred_reasons.insert(task.clone(), reason.clone());
+                if *blocker {
+                    self.count_blocker(task, reason);
+                }
+            }
+            FactBody::TaskBlocked { reason } => {
+                self.land(task, "blocked", fact.at);
+                self.unmark(task);
+                let count = self.count_blocker(task, reason);
+                let reason = reason.clone();
+                self.blocked.insert(task.clone(), Blocked { reason, count });
+            }
+            FactBody::TaskNeedsSelection { .. } => {
+                self.land(task, "needs-selection", fact.at);
+                self.unmark(task);
+                self.needs_selection.insert(task);
+            }
+            FactBody::TaskCancelled { .. } => {
+                self.land(task, "cancelled", fact.at);
+                self.unmark(task);
+                self.needs_selection.remove(task);
+                self.cancelled.insert(task.clone());
+            }
+            FactBody::TaskRetried {} => {
+                self.unmark(task);
+                self.needs_selection.remove(task);
+                self.completed.remove(task);
+                self.cancelled.remove(task);
+                self.blockers_of.remove(task);
+            }
+            body => {
                 if let Some(flight) = self.in_flight.get_mut(task) {
-                    flight.lease_id = lease_id.clone();
-                    flight.epoch = *epoch;
+                    advance(flight, body);
                 }
             }
-            FactBody::StagePassed { worker, stage } => {
-                if let Some(w) = self.worker_mut(task, *worker)
-                    && !w.passed_stages.contains(stage)
-                {
-                    w.passed_stages.push(stage.clone());
-                }
-            }
-            FactBody::StageFailed {
-                worker,
-                stage,
-                reason,
-                blocked,
-            } => {
-                if let Some(w) = self.worker_mut(task, *worker) {
-                    w.failed = Some((format!("{stage}: {reason}"), *blocked));
-                }
-            }
-            FactBody::WorkerCaptured {
-                worker,
-                passed,
-                branch,
-                commit,
-                patch,
-                changed_files,
-            } => {
-                if let Some(w) = self.worker_mut(task, *worker) {
-                    w.captured = Some(Captured {
-                        passed: *passed,
-                        branch: branch.clone(),
-                        commit: commit.clone(),
-                        patch: patch.clone(),
-                        changed_files: changed_files.clone(),
-                    });
-                }
-            }
-            FactBody::GuardTripped { guard, detail } => {
-                self.history.blocker(format!("{task}: {guard}: {detail}"));
-            }
-            FactBody::Warning { text } => self.history.warning(text.clone()),
-            FactBody::ClaimViolated { paths, .. } => {
-                self.history.warning(format!(
-                    "{task}: changed outside its claim: {}",
-                    paths.join(", ")
-                ));
-            }
-            _ => self.end_task(fact, task),
         }
     }
 
@@ -282,263 +156,233 @@ impl LedgerState {
         else {
             return;
         };
-        self.max_epoch = self.max_epoch.max(*epoch);
-        self.forget_marks(task);
+        self.unmark(task);
         self.leave_flight(task);
-        self.in_flight.insert(
-            task.clone(),
-            InFlight {
-                title: title.clone(),
-                iteration: *iteration,
-                base: base.clone(),
-                claims: claims.clone(),
-                lease_id: lease_id.clone(),
-                epoch: *epoch,
-                stages: stages.clone(),
-                workers: (1..=*workers)
-                    .map(|n| (n, WorkerProgress::default()))
-                    .collect(),
-                runs: BTreeMap::new(),
-                started_at: fact.at,
-            },
-        );
+        let worker = |no| (no, WorkerProgress::default());
+        let flight = InFlight {
+            title: title.clone(),
+            iteration: *iteration,
+            base: base.clone(),
+            claims: claims.clone(),
+            lease_id: lease_id.clone(),
+            epoch: *epoch,
+            stages: stages.clone(),
+            workers: (1..=*workers).map(worker).collect(),
+            runs: BTreeMap::new(),
+            started_at: fact.at,
+        };
+        self.in_flight.insert(task.clone(), flight);
     }
 
-    fn end_task(&mut self, fact: &Fact, task: &TaskId) {
+    fn count_blocker(&mut self, task: &TaskId, reason: &str) -> u32 {
+        let count = self.blockers_of.entry(task.clone()).or_default();
+        *count = count.saturating_add(1);
+        let count = *count;
+        self.consecutive_blockers = self.consecutive_blockers.saturating_add(1);
+        keep(&mut self.blockers, format!("{task}: {reason}"));
+        count
+    }
+
+    /// No longer deferred, no longer blocked.
+    fn unmark(&mut self, task: &TaskId) {
+        self.deferred.remove(task);
+        self.deferred_reasons.remove(task);
+        self.blocked.remove(task);
+    }
+
+    /// A task leaves flight: its workers' tries become ended cycles.
+    fn land(&mut self, task: &TaskId, decision: &'static str, at: Timestamp) {
+        let Some(flight) = self.leave_flight(task) else {
+            return;
+        };
+        for (no, worker) in &flight.workers {
+            let changed = worker.captured.iter().flat_map(|c| &c.changed_files);
+            let cycle = EndedCycle {
+                task: task.clone(),
+                title: flight.title.clone(),
+                worker: *no,
+                iteration: flight.iteration,
+                stage: flight.stage_of(worker).map(str::to_owned),
+                runs: flight.runs_of(*no, CYCLE_RUNS_MAX),
+                decision,
+                changed_files: changed.take(CYCLE_FILES_MAX).cloned().collect(),
+                started_at: flight.started_at,
+                ended_at: at,
+            };
+            keep(&mut self.ended, cycle);
+        }
+    }
+
+    /// Ended runs of the task leave memory, open ones stay open.
+    fn leave_flight(&mut self, task: &TaskId) -> Option<InFlight> {
+        let flight = self.in_flight.remove(task)?;
+        for (id, run) in &flight.runs {
+            self.run_tasks.remove(id);
+            if run.exited.is_none() {
+                self.loose_runs.insert(id.clone(), run.clone());
+            }
+        }
+        Some(flight)
+    }
+
+    fn run_mut(&mut self, run: &RunId) -> Option<&mut RunProgress> {
+        match self.run_tasks.get(run) {
+            Some(task) => self.in_flight.get_mut(task)?.runs.get_mut(run),
+            None => self.loose_runs.get_mut(run),
+        }
+    }
+
+    fn apply_to_run(&mut self, fact: &Fact, run: &RunId) {
         match &fact.body {
-            FactBody::TaskCompleted { changed_files, .. } => {
-                self.close_cycle(fact, task, "completed", changed_files);
-                self.forget_marks(task);
-                self.blockers.remove(task);
-                self.consecutive_blockers = 0;
-                if self.completed.insert(task.clone()) {
-                    self.completed_order.push_back(task.clone());
-                    if self.completed_order.len() > COMPLETED_SHOWN_MAX {
-                        self.completed_order.pop_front();
-                    }
+            FactBody::RunIntended { .. } => self.intend(fact, run),
+            FactBody::RunStarted {
+                pid, start_ticks, ..
+            } => {
+                if let Some(progress) = self.run_mut(run)
+                    && progress.exited.is_none()
+                {
+                    progress.started = Some((*pid, *start_ticks));
                 }
             }
-            FactBody::TaskDeferred { reason, blocker } => {
-                self.close_cycle(fact, task, "deferred", &[]);
-                if self.deferred.insert(task.clone(), reason.clone()).is_none() {
-                    self.deferred_order.push(task.clone());
-                }
-                if *blocker {
-                    self.count_blocker(task, reason);
-                }
-            }
-            FactBody::TaskBlocked { reason } => {
-                self.close_cycle(fact, task, "blocked", &[]);
-                self.forget_marks(task);
-                self.blocked.insert(task.clone(), reason.clone());
-                self.count_blocker(task, reason);
-            }
-            FactBody::TaskNeedsSelection { .. } => {
-                self.close_cycle(fact, task, "needs-human-selection", &[]);
-                self.forget_marks(task);
-                self.selections.insert(task.clone());
-            }
-            FactBody::TaskCancelled { .. } => {
-                self.close_cycle(fact, task, "cancelled", &[]);
-                self.forget_marks(task);
-                self.cancelled.insert(task.clone());
-            }
-            FactBody::TaskRetried {} => {
-                self.forget_marks(task);
-                self.blockers.remove(task);
-                if self.completed.remove(task) {
-                    self.completed_order.retain(|t| t != task);
+            FactBody::RunExited {
+                outcome, verdict, ..
+            } => {
+                if self.loose_runs.remove(run).is_none()
+                    && let Some(progress) = self.run_mut(run)
+                    && progress.exited.is_none()
+                {
+                    progress.exited = Some((*outcome, verdict.clone()));
                 }
             }
             _ => {}
         }
     }
 
-    fn count_blocker(&mut self, task: &TaskId, reason: &str) {
-        *self.blockers.entry(task.clone()).or_default() += 1;
-        self.consecutive_blockers += 1;
-        self.history.blocker(format!("{task}: {reason}"));
-    }
-
-    fn forget_marks(&mut self, task: &TaskId) {
-        if self.deferred.remove(task).is_some() {
-            self.deferred_order.retain(|t| t != task);
+    fn intend(&mut self, fact: &Fact, run: &RunId) {
+        let FactBody::RunIntended {
+            worker,
+            stage,
+            role,
+            attempt,
+            slots,
+            token,
+        } = &fact.body
+        else {
+            return;
+        };
+        if self.run_mut(run).is_some() {
+            return;
         }
-        self.blocked.remove(task);
-        self.cancelled.remove(task);
-        self.selections.remove(task);
-    }
-
-    fn leave_flight(&mut self, task: &TaskId) -> Option<InFlight> {
-        let flight = self.in_flight.remove(task)?;
-        for (run, progress) in &flight.runs {
-            self.run_tasks.remove(run);
-            // A child that is not known to have ended must be found by the next start all the same.
-            if progress.exited.is_none() {
-                self.loose_runs.insert(run.clone(), progress.clone());
+        let progress = RunProgress {
+            task: fact.task.clone(),
+            worker: *worker,
+            stage: stage.clone(),
+            role: role.clone(),
+            attempt: *attempt,
+            slots: *slots,
+            token: token.clone(),
+            started: None,
+            exited: None,
+        };
+        let flight = fact
+            .task
+            .as_ref()
+            .and_then(|t| Some((t, self.in_flight.get_mut(t)?)));
+        match flight {
+            Some((task, flight)) => {
+                flight.runs.insert(run.clone(), progress);
+                self.run_tasks.insert(run.clone(), task.clone());
+            }
+            None => {
+                self.loose_runs.insert(run.clone(), progress);
             }
         }
-        Some(flight)
     }
 
-    fn close_cycle(&mut self, fact: &Fact, task: &TaskId, decision: &str, changed: &[String]) {
-        if let Some(flight) = self.leave_flight(task) {
-            self.history
-                .close(Cycle::of(task, &flight, decision, changed, Some(fact.at)));
-        }
+    pub(super) fn set_segment(&mut self, segment: u64) {
+        self.segment = segment;
     }
 
-    fn worker_mut(&mut self, task: &TaskId, worker: u32) -> Option<&mut WorkerProgress> {
-        self.in_flight.get_mut(task)?.workers.get_mut(&worker)
-    }
-}
-
-/// Questions.
-impl LedgerState {
-    /// Of the newest fact; 0 before the first.
-    #[must_use]
-    pub fn last_seq(&self) -> u64 {
-        self.last_seq
+    pub(super) fn loose_runs(&self) -> &BTreeMap<RunId, RunProgress> {
+        &self.loose_runs
     }
 
-    /// The highest fencing token that a fact tells of.
-    #[must_use]
-    pub fn max_epoch(&self) -> u64 {
-        self.max_epoch
-    }
-
-    /// Whether a task is done.
-    #[must_use]
-    pub fn is_completed(&self, task: &TaskId) -> bool {
-        self.completed.contains(task)
-    }
-
-    /// How many tasks are done.
-    #[must_use]
-    pub fn completed_count(&self) -> usize {
-        self.completed.len()
-    }
-
-    pub(super) fn completed_newest(&self) -> &VecDeque<TaskId> {
-        &self.completed_order
-    }
-
-    /// Whether a task failed and may be tried again.
-    #[must_use]
-    pub fn is_deferred(&self, task: &TaskId) -> bool {
-        self.deferred.contains_key(task)
-    }
-
-    /// Why it failed.
-    #[must_use]
-    pub fn deferred_reason(&self, task: &TaskId) -> Option<String> {
-        self.deferred.get(task).cloned()
-    }
-
-    pub(super) fn deferred_ids(&self) -> &[TaskId] {
-        &self.deferred_order
-    }
-
-    /// Why a task needs a person.
-    #[must_use]
-    pub fn blocked(&self, task: &TaskId) -> Option<Blocked> {
-        let reason = self.blocked.get(task)?.clone();
-        Some(Blocked {
-            reason,
-            count: self.blockers_of(task),
-        })
-    }
-
-    pub(super) fn blocked_ids(&self) -> impl Iterator<Item = &TaskId> {
-        self.blocked.keys()
-    }
-
-    /// Blockers counted against a task since its last completion or retry.
-    #[must_use]
-    pub fn blockers_of(&self, task: &TaskId) -> u32 {
-        self.blockers.get(task).copied().unwrap_or(0)
-    }
-
-    /// Whether a task was taken out by command.
-    #[must_use]
-    pub fn is_cancelled(&self, task: &TaskId) -> bool {
-        self.cancelled.contains(task)
-    }
-
-    /// Whether a person must choose among its workers.
-    #[must_use]
-    pub fn needs_selection(&self, task: &TaskId) -> bool {
-        self.selections.contains(task)
-    }
-
-    /// Whether some fact says where the task stands.
-    #[must_use]
-    pub fn knows(&self, task: &TaskId) -> bool {
-        self.is_completed(task)
-            || self.in_flight.contains_key(task)
-            || self.is_deferred(task)
-            || self.blocked.contains_key(task)
-            || self.is_cancelled(task)
-            || self.needs_selection(task)
-    }
-
-    /// Blockers since the last completion, of the current loop.
-    #[must_use]
-    pub fn consecutive_blockers(&self) -> u32 {
-        self.consecutive_blockers
-    }
-
-    /// Claimed tasks that are not over.
-    pub fn in_flight(&self) -> impl Iterator<Item = (&TaskId, &InFlight)> {
-        self.in_flight.iter()
-    }
-
-    /// Runs that were intended and are not known to have ended, those of no task too.
-    pub fn open_runs(&self) -> impl Iterator<Item = (&RunId, &RunProgress)> {
-        self.in_flight
-            .values()
-            .flat_map(|f| &f.runs)
-            .chain(&self.loose_runs)
-            .filter(|(_, r)| r.exited.is_none())
-    }
-
-    /// Whether a run was intended and is not known to have ended.
-    #[must_use]
-    pub fn is_open(&self, run: &RunId) -> bool {
-        self.run(run).is_some_and(|r| r.exited.is_none())
-    }
-
-    /// The task of a run that is open or belongs to a task in flight.
-    #[must_use]
-    pub fn task_of_run(&self, run: &RunId) -> Option<TaskId> {
-        self.run(run).and_then(|r| r.task.clone())
-    }
-
-    fn run(&self, run: &RunId) -> Option<&RunProgress> {
+    pub(super) fn run(&self, run: &RunId) -> Option<&RunProgress> {
         match self.run_tasks.get(run) {
             Some(task) => self.in_flight.get(task)?.runs.get(run),
             None => self.loose_runs.get(run),
         }
     }
 
-    /// The newest warnings of the current loop, oldest first.
-    pub fn warnings(&self) -> impl Iterator<Item = &str> {
-        self.history.warnings()
-    }
-
-    pub(super) fn history(&self) -> &History {
-        &self.history
-    }
-
-    /// The settings of the newest loop.
+    /// Whether a task was cancelled by command and not retried since.
     #[must_use]
-    pub fn settings(&self) -> Option<&LoopSettings> {
-        self.settings.as_ref()
+    pub fn is_cancelled(&self, task: &TaskId) -> bool {
+        self.cancelled.contains(task)
     }
 
-    /// The decision word of the newest loop.
+    /// Blockers of a task since it was last completed or retried.
     #[must_use]
-    pub fn decision(&self) -> Option<Decision> {
-        self.decision
+    pub fn blockers_of(&self, task: &TaskId) -> u32 {
+        self.blockers_of.get(task).copied().unwrap_or_default()
+    }
+
+    /// Why a deferred task was deferred, for people.
+    #[must_use]
+    pub fn deferred_reason(&self, task: &TaskId) -> Option<String> {
+        self.deferred_reasons.get(task).cloned()
+    }
+
+    /// Whether any fact is about the task.
+    #[must_use]
+    pub fn knows(&self, task: &TaskId) -> bool {
+        self.known.contains(task)
+    }
+}
+
+/// A fact about a task in flight that leaves it there.
+fn advance(flight: &mut InFlight, body: &FactBody) {
+    match body {
+        FactBody::LeaseClaimed {
+            lease_id, epoch, ..
+        } => {
+            flight.lease_id = lease_id.clone();
+            flight.epoch = *epoch;
+        }
+        FactBody::StagePassed { worker, stage } => {
+            if let Some(progress) = flight.workers.get_mut(worker)
+                && !progress.passed_stages.contains(stage)
+            {
+                progress.passed_stages.push(stage.clone());
+            }
+        }
+        FactBody::StageFailed {
+            worker,
+            reason,
+            blocked,
+            ..
+        } => {
+            if let Some(progress) = flight.workers.get_mut(worker) {
+                progress.failed = Some((reason.clone(), *blocked));
+            }
+        }
+        FactBody::WorkerCaptured {
+            worker,
+            passed,
+            branch,
+            commit,
+            patch,
+            changed_files,
+        } => {
+            if let Some(progress) = flight.workers.get_mut(worker) {
+                progress.captured = Some(Captured {
+                    passed: *passed,
+                    branch: branch.clone(),
+                    commit: commit.clone(),
+                    patch: patch.clone(),
+                    changed_files: changed_files.clone(),
+                });
+            }
+        }
+        _ => {}
     }
 }

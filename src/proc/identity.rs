@@ -135,6 +135,12 @@ pub fn boot_millis() -> u64 {
     })
 }
 
+/// The effective user of this process.
+#[must_use]
+pub fn own_uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,8 @@ mod tree;
 
 pub use detach::spawn_detached;
 pub use identity::{
-    Identity, ProcessStat, boot_id, boot_millis, hostname, identity_of, own_identity, stat_of,
+    Identity, ProcessStat, boot_id, boot_millis, hostname, identity_of, own_identity, own_uid,
+    stat_of,
 };
 pub use limits::{close_inherited, raise_fd_limit};
 pub use reap::{

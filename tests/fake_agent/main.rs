@@ -83,6 +83,7 @@ fn say(step: &Step) -> Result<bool, Failure> {
         "verdict" => output::line(&verdict(step)?)?,
         "flood" => output::flood(step.option("--stdout")?, step.option("--stderr")?)?,
         "cat" => output::cat()?,
+        "show" => output::replay(Path::new(step.text(0)?))?,
         "print-env" => look::env(&step.words)?,
         "print-fds" => look::descriptors()?,
         "print-sigmask" => look::signal_masks()?,

@@ -39,7 +39,7 @@ fn pour(to: &mut dyn Write, bytes: u64) -> io::Result<()> {
     let mut left = bytes;
     while left > 0 {
         let part = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
-        to.write_all(&block.as_bytes()[..part])?;
+        to.write_all(block.as_bytes().get(..part).unwrap_or_default())?;
         left -= part as u64;
     }
     to.flush()

@@ -5,7 +5,8 @@ pub(crate) const HELP: &str = "\
 print TEXT · print-raw TEXT (no newline) · eprint TEXT · verdict pass|fail R|blocked R
 flood [--stdout BYTES] [--stderr BYTES]   both at once; BYTES may end in k or m
 cat                       standard input to standard output
-replay FILE CODE          the file's bytes, then exit CODE (negative: die of that signal)
+show FILE                 the file's bytes
+replay FILE CODE          the same, then exit CODE (negative: die of that signal)
 die-mid-line              half a line, then KILL to itself
 exit CODE · signal-self N · stop-self · ignore-term · exit-on-term CODE
 hang · sleep MS · burn MS (CPU) · hold-until FILE

@@ -1,9 +1,19 @@
 //! All integration tests are one binary: one `mod` line per file, checked by the test below.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test panics where it fails, and stands outside of flockd: it writes and spawns as users do"
+)]
+
+mod command_line;
 mod common;
 mod conformance;
 mod fake_agent;
+mod makefile;
 mod runner;
+mod sandbox;
 mod tidy;
 
 use std::collections::BTreeSet;

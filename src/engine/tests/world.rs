@@ -2,8 +2,8 @@
 
 use crate::config::{Config, TaskSpec};
 use crate::engine::{
-    ClaimRefusal, Conflict, Core, Effect, Event, Finish, Granted, IdSource, RunEnd, RunPlan,
-    TimerKey, WorkKept, WorktreeReady,
+    ClaimRefusal, Conflict, Core, Effect, Event, Finish, Granted, IdSource, Markers, RunEnd,
+    RunPlan, TimerKey, WorkKept, WorktreeReady,
 };
 use crate::ledger::{FactBody, LedgerState, NewFact};
 use crate::types::{ClaimSet, LeaseId, Now, Outcome, RunId, Timestamp, Verdict};
@@ -139,6 +139,7 @@ impl World {
         };
         let effects = world.core.begin(world.clock());
         world.carry_out(effects);
+        world.inbox.push_back(Event::Markers(Markers::default()));
         world.inbox.push_back(Event::TasksChanged {
             upserts: tasks,
             removed: Vec::new(),

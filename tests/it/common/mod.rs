@@ -1,7 +1,9 @@
 //! What several test files share: where the programs are, and waiting for a condition with a bound.
 
+mod runs;
 mod sandbox;
 
+pub(crate) use runs::{Ended, Runs};
 pub(crate) use sandbox::Sandbox;
 
 use std::path::{Path, PathBuf};
