@@ -3,7 +3,8 @@
 use super::context::Context;
 use super::failure::{Failure, Outcome};
 use super::output;
-use super::queue::{append, now};
+use super::facts::append;
+use super::queue::now;
 use super::run_one::{UnderLease, run_command};
 use crate::fsx;
 use crate::lease::{
