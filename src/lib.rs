@@ -10,6 +10,7 @@ pub mod cli;
 pub mod client;
 pub mod config;
 pub mod daemon;
+
 pub mod engine;
 pub mod fsx;
 pub mod gate;

@@ -65,10 +65,7 @@ pub enum FsError {
 
 impl FsError {
     /// Wraps a system error; for `map_err`.
-    pub(crate) fn io(
-        operation: &'static str,
-        path: &Path,
-    ) -> impl FnOnce(io::Error) -> Self + use<> {
+    pub fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |cause| match cause.raw_os_error() {
             // With O_NOFOLLOW the kernel's word for "it is a symbolic link" is ELOOP.
@@ -119,6 +116,12 @@ impl FsError {
             self.kind(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
         )
+    }
+
+    /// Whether the file system is mounted read-only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.kind() == io::ErrorKind::ReadOnlyFilesystem
     }
 
     /// Whether the path (or a folder on the way) does not exist.

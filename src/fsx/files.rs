@@ -3,9 +3,9 @@
 use super::{FsError, refuse_symlink};
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use nix::sys::statvfs::statvfs;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::Read;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// The mode of new files: prompts and output can hold secrets.
@@ -111,6 +111,26 @@ pub fn remove(path: &Path) -> Result<(), FsError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(FsError::io("remove", path)(error)),
     }
+}
+
+/// Makes everything written to a folder's file system durable: one call for a batch of many files.
+///
+/// Not guaranteed: speed. It also waits for what other programs have written there.
+///
+/// # Errors
+/// The system's refusal.
+pub fn sync_file_system(dir: &Path) -> Result<(), FsError> {
+    let folder = open(dir, Access::Read)?;
+    nix::unistd::syncfs(&folder).map_err(FsError::errno("sync the file system of", dir))
+}
+
+/// Mode 0600: a socket gets the umask's mode when it is bound.
+///
+/// # Errors
+/// The system's refusal.
+pub fn set_private(path: &Path) -> Result<(), FsError> {
+    std::fs::set_permissions(path, Permissions::from_mode(FILE_MODE))
+        .map_err(FsError::io("set the mode of", path))
 }
 
 /// Makes content and size of a file durable; its name needs [`sync_dir`].

@@ -113,6 +113,17 @@ impl Lock {
         self.file.sync_data()
     }
 
+    /// The lock belongs to the inode. If the name shows another one by now, somebody could lock that
+    /// and we would both believe to be alone.
+    fn is_current(&self) -> Result<bool, FsError> {
+        let ours = self
+            .file
+            .metadata()
+            .map_err(FsError::io("look at", &self.path))?;
+        Ok(std::fs::symlink_metadata(&self.path)
+            .is_ok_and(|named| named.dev() == ours.dev() && named.ino() == ours.ino()))
+    }
+
     fn blocking(path: &Path, kind: Kind) -> Result<Self, FsError> {
         Self::acquire(path, kind, Wait::Yes)?.ok_or_else(|| FsError::LockReplaced {
             path: path.to_owned(),
@@ -125,22 +136,66 @@ impl Lock {
             if !flock(&file, kind, wait).map_err(FsError::io("lock", path))? {
                 return Ok(None);
             }
-            // The lock belongs to the inode. If the name shows another one by now, somebody could
-            // lock that and we would both believe to be alone.
-            let ours = file.metadata().map_err(FsError::io("look at", path))?;
-            let same = std::fs::symlink_metadata(path)
-                .is_ok_and(|named| named.dev() == ours.dev() && named.ino() == ours.ino());
             let lock = Self {
                 file,
                 path: path.to_owned(),
             };
-            if same {
+            if lock.is_current()? {
                 return Ok(Some(lock));
             }
         }
         Err(FsError::LockReplaced {
             path: path.to_owned(),
         })
+    }
+}
+
+/// A lock file that is open and not locked: may be tried again and again without being reopened, so that
+/// a try that fails closes nothing and wakes nobody who watches the folder for closed descriptors.
+#[derive(Debug)]
+pub struct LockFile {
+    file: File,
+    path: PathBuf,
+}
+
+/// What a try on a [`LockFile`] gave.
+#[derive(Debug)]
+pub enum Attempt {
+    /// The lock.
+    Locked(Lock),
+    /// Somebody else has it; the file for the next try.
+    Busy(LockFile),
+}
+
+impl LockFile {
+    /// Opens the file, making it if needed. Locks nothing.
+    ///
+    /// # Errors
+    /// [`FsError`].
+    pub fn open(path: &Path) -> Result<Self, FsError> {
+        Ok(Self {
+            file: open(path, Access::ReadWrite)?,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Takes the lock exclusively if nobody has it.
+    ///
+    /// # Errors
+    /// As [`Lock::exclusive`].
+    pub fn try_exclusive(self) -> Result<Attempt, FsError> {
+        if !flock(&self.file, Kind::Exclusive, Wait::No).map_err(FsError::io("lock", &self.path))? {
+            return Ok(Attempt::Busy(self));
+        }
+        let lock = Lock {
+            file: self.file,
+            path: self.path,
+        };
+        if lock.is_current()? {
+            return Ok(Attempt::Locked(lock));
+        }
+        // The folder was cleaned while we waited: the name means another file now, or none.
+        Self::open(&lock.path)?.try_exclusive()
     }
 }
 

@@ -14,8 +14,8 @@ pub mod watch;
 
 pub use error::FsError;
 pub use files::{
-    create_dir_all, free_bytes, open_input, open_output, punch_hole, read, remove, sync_dir,
-    sync_file, truncate,
+    create_dir_all, free_bytes, open_input, open_output, punch_hole, read, remove, set_private,
+    sync_dir, sync_file, sync_file_system, truncate,
 };
 pub use guard::{check_lockable, refuse_symlink};
 pub use lock::Lock;

@@ -25,6 +25,30 @@ impl WatchMask {
     pub const MODIFIED: Self = Self(AddWatchFlags::IN_MODIFY);
 }
 
+impl WatchMask {
+    /// Any descriptor was closed, whether written to or not, or an entry was removed: how the end of a
+    /// lock is seen, also after `kill -9`.
+    pub const CLOSES: Self = Self(
+        AddWatchFlags::IN_CLOSE_WRITE
+            .union(AddWatchFlags::IN_CLOSE_NOWRITE)
+            .union(AddWatchFlags::IN_DELETE),
+    );
+    /// Entries that come, go or get new content.
+    pub const ENTRIES: Self = Self(
+        AddWatchFlags::IN_CLOSE_WRITE
+            .union(AddWatchFlags::IN_CREATE)
+            .union(AddWatchFlags::IN_DELETE)
+            .union(AddWatchFlags::IN_MOVE),
+    );
+    /// Entries that grow, are closed, or come: following a log.
+    pub const WRITES: Self = Self(
+        AddWatchFlags::IN_MODIFY
+            .union(AddWatchFlags::IN_CLOSE_WRITE)
+            .union(AddWatchFlags::IN_CREATE)
+            .union(AddWatchFlags::IN_MOVED_TO),
+    );
+}
+
 impl std::ops::BitOr for WatchMask {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {

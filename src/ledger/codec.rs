@@ -98,6 +98,19 @@ pub(super) fn encode(
     Ok(sum)
 }
 
+impl Fact {
+    /// The fact as clients see it: its line without the checksum.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut content = Vec::new();
+        if encode_content(self, None, &mut content).is_err() {
+            return serde_json::Value::Null;
+        }
+        content.push(b'}');
+        serde_json::from_slice(&content).unwrap_or_default()
+    }
+}
+
 /// The line up to its `,"sum":`.
 fn encode_content(
     fact: &Fact,

@@ -1,3 +1,5 @@
+//! Tests of the ledger: power cuts and kills at every operation.
+
 use super::super::inbox::Inbox;
 use super::super::testing::*;
 use super::*;

@@ -1,6 +1,7 @@
 //! The ledger: facts, their durable log, and the state and the view that follow from them.
 
 mod apply;
+mod ask;
 mod codec;
 mod error;
 mod fact;
@@ -18,6 +19,7 @@ mod version;
 mod view;
 mod writer;
 
+pub use ask::replay_read_only;
 pub use error::LedgerError;
 pub use fact::{Fact, FactBody, LoopSettings, NewFact};
 pub use inbox::Inbox;

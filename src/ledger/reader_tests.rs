@@ -1,3 +1,5 @@
+//! Tests of the ledger: its reader.
+
 use super::super::recovery::{Ledger, RecoveryNote};
 use super::super::state::LedgerState;
 use super::super::testing::*;

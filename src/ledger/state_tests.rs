@@ -1,3 +1,5 @@
+//! Tests of the ledger: its state.
+
 use super::super::codec::{Sum, decode, encode};
 use super::super::fact::{Fact, FactBody};
 use super::super::testing::*;

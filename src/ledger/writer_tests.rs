@@ -1,3 +1,5 @@
+//! Tests of the ledger: its writer.
+
 use super::super::fact::FactBody;
 use super::super::inbox::Inbox;
 use super::super::log::LedgerLimits;

@@ -148,7 +148,9 @@ mod tests {
         for good in ["T-0001", "fix.widget_2", "a", "01J8ZQ"] {
             assert!(TaskId::new(good).is_ok(), "{good}");
         }
-        for bad in ["", ".hidden", "a/b", "a..b", "a b", "x.lock", "x.", "-x", "é", "a@{b"] {
+        for bad in [
+            "", ".hidden", "a/b", "a..b", "a b", "x.lock", "x.", "-x", "é", "a@{b",
+        ] {
             assert!(TaskId::new(bad).is_err(), "{bad}");
         }
         assert!(TaskId::new(&"x".repeat(101)).is_err());

@@ -31,7 +31,10 @@ impl Outcome {
     /// Whether the machine rather than the agent failed, so that `limits.retries` applies.
     #[must_use]
     pub fn is_infrastructure_failure(self) -> bool {
-        matches!(self, Self::Killed | Self::Lost | Self::SpawnFailed | Self::Idle)
+        matches!(
+            self,
+            Self::Killed | Self::Lost | Self::SpawnFailed | Self::Idle
+        )
     }
 }
 

@@ -37,7 +37,8 @@ impl Timestamp {
     }
 
     fn print(self, digits: u8) -> String {
-        let clamped = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let clamped =
+            jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         DateTimePrinter::new()
             .precision(Some(digits))
             .timestamp_to_string(&clamped)

@@ -33,7 +33,9 @@ const SIZE_UNITS: [(&str, u64); 7] = [
 
 fn split(text: &str) -> Option<(u64, &str)> {
     let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     Some((number.parse().ok()?, unit.trim_start()))
 }
@@ -48,8 +50,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     if unit.is_empty() && number == 0 {
         return Ok(Duration::ZERO);
     }
-    let (_, factor) = DURATION_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
-    number.checked_mul(*factor).map(Duration::from_millis).ok_or_else(bad)
+    let (_, factor) = DURATION_UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(bad)?;
+    number
+        .checked_mul(*factor)
+        .map(Duration::from_millis)
+        .ok_or_else(bad)
 }
 
 /// Reads `64MiB`, `10kB`, `512B`; a bare number is bytes.
@@ -62,7 +70,10 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     if unit.is_empty() {
         return Ok(number);
     }
-    let (_, factor) = SIZE_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
+    let (_, factor) = SIZE_UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(bad)?;
     number.checked_mul(*factor).ok_or_else(bad)
 }
 
@@ -86,7 +97,7 @@ pub fn format_duration(duration: Duration) -> String {
 #[must_use]
 pub fn format_size(bytes: u64) -> String {
     for (unit, factor) in [("GiB", 1_u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
-        if bytes > 0 && bytes % factor == 0 {
+        if bytes > 0 && bytes.is_multiple_of(factor) {
             return format!("{}{unit}", bytes / factor);
         }
     }
@@ -105,7 +116,15 @@ mod tests {
         for text in ["64MiB", "10KiB", "1GiB", "7B"] {
             assert_eq!(format_size(parse_size(text).unwrap()), text);
         }
-        for bad in ["", "s", "-1s", "1.5s", "10 parsecs", "10", "99999999999999999999s"] {
+        for bad in [
+            "",
+            "s",
+            "-1s",
+            "1.5s",
+            "10 parsecs",
+            "10",
+            "99999999999999999999s",
+        ] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
         for bad in ["", "MiB", "-1B", "64MiBs"] {

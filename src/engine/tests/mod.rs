@@ -1,0 +1,8 @@
+//! The core driven by a simulated world on virtual time: no process, no file, no sleep.
+
+mod behaviours;
+mod golden;
+mod properties;
+mod setup;
+mod stops;
+mod world;
