@@ -10,6 +10,8 @@
 )]
 
 mod baseline;
+mod leases;
+mod ledger;
 mod runs;
 mod table;
 
@@ -29,6 +31,8 @@ fn main() -> ExitCode {
         .tempdir_in(".")
         .unwrap();
     let mut table = Table::new();
+    ledger::measure(folder.path(), &mut table);
+    leases::measure(folder.path(), &mut table);
     runs::measure(folder.path(), &mut table);
     table.print();
     ExitCode::SUCCESS

@@ -14,6 +14,7 @@ mod fake_agent;
 mod makefile;
 mod runner;
 mod sandbox;
+mod shipped;
 mod tidy;
 
 use std::collections::BTreeSet;
