@@ -1,9 +1,9 @@
 //! Tests of the ledger: power cuts and kills at every operation.
 
-use super::super::inbox::Inbox;
-use super::super::testing::*;
 use super::*;
 use crate::fsx::disk::{CrashDisk, Cut, DataKept, NamesKept, Survival};
+use crate::ledger::inbox::Inbox;
+use crate::ledger::testing::*;
 use std::collections::BTreeMap;
 
 /// Small, so that the history rotates several times.
