@@ -1,3 +1,5 @@
+//! Tests of `fsx::disk`.
+
 use super::*;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Tests of `fsx::replace`.
+
 use super::*;
 use std::os::unix::fs::MetadataExt;
 

@@ -1,3 +1,5 @@
+//! Tests of the ledger: its codec.
+
 use super::*;
 use crate::types::{Outcome, Verdict};
 

@@ -1,7 +1,9 @@
-use super::super::inbox::Inbox;
-use super::super::testing::*;
+//! Tests of the ledger: power cuts and kills at every operation.
+
 use super::*;
 use crate::fsx::disk::{CrashDisk, Cut, DataKept, NamesKept, Survival};
+use crate::ledger::inbox::Inbox;
+use crate::ledger::testing::*;
 use std::collections::BTreeMap;
 
 /// Small, so that the history rotates several times.

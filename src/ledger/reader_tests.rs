@@ -1,9 +1,11 @@
-use super::super::recovery::{Ledger, RecoveryNote};
-use super::super::state::LedgerState;
-use super::super::testing::*;
-use super::super::writer::ViewSettings;
+//! Tests of the ledger: its reader.
+
 use super::*;
 use crate::fsx::replace_cached;
+use crate::ledger::recovery::{Ledger, RecoveryNote};
+use crate::ledger::state::LedgerState;
+use crate::ledger::testing::*;
+use crate::ledger::writer::ViewSettings;
 use std::sync::Arc;
 
 /// A ledger of five facts in one segment, closed, without a view.
@@ -171,7 +173,7 @@ fn a_torn_segment_that_is_not_the_last_is_damage() {
 #[test]
 fn a_reader_beside_a_living_writer_sees_every_fact_once() {
     let dir = tempfile::tempdir().unwrap();
-    let limits = super::super::log::LedgerLimits {
+    let limits = crate::ledger::log::LedgerLimits {
         segment_bytes: 3_000,
         ..Default::default()
     };

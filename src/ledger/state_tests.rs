@@ -1,8 +1,10 @@
-use super::super::codec::{Sum, decode, encode};
-use super::super::fact::{Fact, FactBody};
-use super::super::testing::*;
-use super::super::view::{DaemonInfo, ViewContext, render};
+//! Tests of the ledger: its state.
+
 use super::*;
+use crate::ledger::codec::{Sum, decode, encode};
+use crate::ledger::fact::{Fact, FactBody};
+use crate::ledger::testing::*;
+use crate::ledger::view::{DaemonInfo, ViewContext, render};
 use proptest::prelude::*;
 
 fn state_of(bodies: Vec<FactBody>) -> LedgerState {

@@ -1,11 +1,13 @@
-use super::super::fact::FactBody;
-use super::super::inbox::Inbox;
-use super::super::log::LedgerLimits;
-use super::super::reader::{read_facts, verify};
-use super::super::state::LedgerState;
-use super::super::testing::*;
+//! Tests of the ledger: its writer.
+
 use super::*;
 use crate::fsx::disk::{DiskOp, Fault, FaultDisk, RealDisk};
+use crate::ledger::fact::FactBody;
+use crate::ledger::inbox::Inbox;
+use crate::ledger::log::LedgerLimits;
+use crate::ledger::reader::{read_facts, verify};
+use crate::ledger::state::LedgerState;
+use crate::ledger::testing::*;
 use std::path::Path;
 
 fn open(dir: &Path) -> (Ledger, LedgerState, Vec<RecoveryNote>) {
@@ -220,7 +222,7 @@ fn segments_are_rotated_sealed_and_chained() {
     assert!(verified.segments > 4);
     assert_eq!(view(dir.path())["ledger"]["segment"], verified.segments);
     let mode = |number| {
-        let path = super::super::segment::segment_path(&dir.path().join("ledger"), number);
+        let path = crate::ledger::segment::segment_path(&dir.path().join("ledger"), number);
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
     };
     assert_eq!((mode(1), mode(verified.segments)), (0o400, 0o600));
