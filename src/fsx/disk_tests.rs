@@ -1,3 +1,5 @@
+//! The imitated disks do what a failing disk and a power cut do.
+
 use super::*;
 use std::sync::Arc;
 

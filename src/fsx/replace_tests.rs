@@ -1,3 +1,5 @@
+//! Replacing files: bytes, modes, leftovers, failures.
+
 use super::*;
 use std::os::unix::fs::MetadataExt;
 

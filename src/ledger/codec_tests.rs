@@ -1,3 +1,5 @@
+//! The frame of a line: shape, chain, every changed byte.
+
 use super::*;
 use crate::types::{Outcome, Verdict};
 

@@ -1,3 +1,5 @@
+//! Reading the log: torn tails, damage, a living writer beside.
+
 use super::super::recovery::{Ledger, RecoveryNote};
 use super::super::state::LedgerState;
 use super::super::testing::*;

@@ -1,3 +1,5 @@
+//! The state that follows from facts, and its view.
+
 use super::super::codec::{Sum, decode, encode};
 use super::super::fact::{Fact, FactBody};
 use super::super::testing::*;

@@ -1,3 +1,5 @@
+//! The writer: batches, order, errors, rotation, the inbox, crashes.
+
 use super::super::fact::FactBody;
 use super::super::inbox::Inbox;
 use super::super::log::LedgerLimits;
