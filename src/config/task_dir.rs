@@ -61,7 +61,9 @@ pub fn scan_tasks(folder: &Path) -> std::io::Result<TaskDir> {
 /// Reads the files in their order, large folders with a few threads: opening a file costs more than parsing
 /// it, and neither needs the others.
 fn read_all(files: &[PathBuf]) -> Vec<Result<TaskSpec, TaskFileError>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX);
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(READERS_MAX);
     if files.len() < FILES_PER_READER_MIN || threads == 1 {
         return files.iter().map(|file| read_task(file)).collect();
     }

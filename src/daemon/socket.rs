@@ -82,7 +82,7 @@ impl Server {
                 Err(error) => {
                     send(
                         &mut write,
-                        &Reply::error(ErrorCode::BadRequest, &error.to_string()),
+                        &Reply::error(ErrorCode::BadRequest, error.to_string()),
                     )
                     .await?;
                 }
@@ -105,9 +105,9 @@ impl Server {
             Request::AppendFacts { facts } => match facts::parse(&facts) {
                 Ok(facts) => match self.ledger.append(facts).await {
                     Ok(seq) => Reply::Appended { seq },
-                    Err(error) => Reply::error(ErrorCode::Unavailable, &error.to_string()),
+                    Err(error) => Reply::error(ErrorCode::Unavailable, error.to_string()),
                 },
-                Err(error) => Reply::error(ErrorCode::BadRequest, &error.to_string()),
+                Err(error) => Reply::error(ErrorCode::BadRequest, error.to_string()),
             },
             other => {
                 let (to, answer) = oneshot::channel();
@@ -130,7 +130,7 @@ impl Server {
         };
         match done {
             Ok(()) => Reply::done(message),
-            Err(error) => Reply::error(ErrorCode::Internal, &error.to_string()),
+            Err(error) => Reply::error(ErrorCode::Internal, error.to_string()),
         }
     }
 

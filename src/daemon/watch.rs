@@ -121,7 +121,7 @@ impl Watcher {
                 }
             }
             Err(error) => {
-                tracing::error!(folder = %folder.display(), %error, "the task folder cannot be read")
+                tracing::error!(folder = %folder.display(), %error, "the task folder cannot be read");
             }
         }
         let found: BTreeSet<TaskId> = tasks.iter().map(|t| t.id.clone()).collect();

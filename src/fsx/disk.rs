@@ -9,7 +9,8 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-pub use super::disk_crash::{CrashDisk, Cut, DataKept, NamesKept, Survival};
+pub use super::disk_crash::CrashDisk;
+pub use super::disk_cut::{Cut, DataKept, NamesKept, Survival};
 pub use super::disk_fault::{Fault, FaultDisk};
 
 /// An operation that changes a disk; reads are not counted.

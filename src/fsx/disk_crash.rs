@@ -3,51 +3,11 @@
 //! file, a name (created, renamed, removed) by a sync of its folder.
 
 use super::FsError;
-use super::disk::{Disk, DiskFile, DiskLock, DiskOp};
+use super::disk::{Cut, DataKept, Disk, DiskFile, DiskLock, DiskOp, NamesKept, Survival};
 use nix::errno::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// When the power goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// The operation that does not happen, from 1; nothing after it does either.
-    pub at: usize,
-    /// If that operation is an append: so many of its bytes still got into the file.
-    pub torn: usize,
-}
-
-/// Which names are there after the restart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NamesKept {
-    /// Only those that a folder sync covered.
-    Synced,
-    /// All that programs saw.
-    All,
-}
-
-/// Which content is there after the restart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DataKept {
-    /// Only what a file sync covered.
-    Synced,
-    /// That, and so many bytes of what was appended after it.
-    Torn(usize),
-    /// That, and zeros in place of what was appended after it.
-    Zeroed,
-    /// All that programs saw.
-    All,
-}
-
-/// What is left after the restart. `All` and `All` is the death of the process alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Survival {
-    /// Names.
-    pub names: NamesKept,
-    /// Content.
-    pub data: DataKept,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Node {
@@ -152,6 +112,15 @@ impl CrashDisk {
         }
         left.durable = left.live.clone();
         Self(Arc::new(Mutex::new(left)))
+    }
+
+    /// The process died and the machine did not: what programs saw is all there, and what no sync
+    /// covered can still be lost. Locks are free, the planned cut is forgotten.
+    pub fn kill_process(&self) {
+        let mut image = self.image();
+        image.locks.clear();
+        image.cut = None;
+        image.off = false;
     }
 
     fn image(&self) -> MutexGuard<'_, Image> {

@@ -2,6 +2,7 @@
 
 pub mod disk;
 mod disk_crash;
+mod disk_cut;
 mod disk_fault;
 mod error;
 mod files;

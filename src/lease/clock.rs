@@ -2,6 +2,7 @@
 
 use crate::types::Timestamp;
 use std::fmt::Debug;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where a lease's times come from; a test brings its own.
@@ -20,9 +21,11 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn boot_id(&self) -> String {
-        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .map(|text| text.trim().to_owned())
-            .unwrap_or_default()
+        // A process does not outlive its boot.
+        static BOOT_ID: OnceLock<String> = OnceLock::new();
+        let read =
+            || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        BOOT_ID.get_or_init(|| read().trim().to_owned()).clone()
     }
 
     fn boot_millis(&self) -> u64 {

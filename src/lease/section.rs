@@ -8,6 +8,8 @@ use crate::fsx;
 use crate::fsx::lock::Lock;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
 
 pub(super) fn leases_path(state_dir: &Path) -> PathBuf {
     state_dir.join("leases.json")
@@ -35,7 +37,7 @@ pub(super) struct Section<'a> {
     boot_is_new: bool,
     /// The cache's bytes are the file's.
     cache_is_current: bool,
-    pub(super) moment: Moment,
+    pub(super) moment: Rc<Moment>,
     pub(super) table: Table,
 }
 
@@ -46,16 +48,12 @@ impl<'a> Section<'a> {
     /// [`LeaseError::Corrupt`] and [`LeaseError::Newer`] leave the file as it is.
     pub(super) fn enter(
         state_dir: &'a Path,
-        clock: &dyn Clock,
+        clock: &Arc<dyn Clock>,
         epoch_floor: u64,
         cache: &'a mut Cache,
     ) -> Result<Self, LeaseError> {
         let lock = Lock::exclusive(&lock_path(state_dir))?;
-        let moment = Moment {
-            boot_id: clock.boot_id(),
-            boot_ms: clock.boot_millis(),
-            wall: clock.wall(),
-        };
+        let moment = Rc::new(Moment::now(clock));
         let last_boot = lock.read_text()?;
         let last_boot = last_boot.trim();
         let boot_is_new = last_boot != moment.boot_id;

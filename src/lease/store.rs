@@ -14,6 +14,7 @@ use crate::fsx::lock::Lock;
 use crate::types::LeaseId;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -134,7 +135,7 @@ impl LeaseManager {
         section: &mut Section<'_>,
         request: &ClaimRequest,
     ) -> Result<Claimed, LeaseError> {
-        let moment = section.moment.clone();
+        let moment = Rc::clone(&section.moment);
         let grant = section
             .table
             .decide(request, &moment, &mut |record| self.is_locked(record))?;
@@ -242,7 +243,7 @@ impl LeaseManager {
             if !unexpired(record, moment) && !self.is_locked(record)? {
                 return Err(LeaseError::Gone { lease: id.clone() });
             }
-            record.expires_boot_ms = Some(moment.boot_ms.saturating_add(ttl_ms));
+            record.expires_boot_ms = Some(moment.boot_ms().saturating_add(ttl_ms));
             record.expires_at = Some(later(moment.wall, ttl_ms));
             Ok(())
         })
@@ -291,7 +292,7 @@ impl LeaseManager {
     pub fn reclaim_dead(&self) -> Result<Vec<LeaseRecord>, LeaseError> {
         let mut dead = Vec::new();
         self.section(|section| {
-            let moment = section.moment.clone();
+            let moment = Rc::clone(&section.moment);
             dead = section
                 .table
                 .remove_dead(&moment, &mut |record| self.is_locked(record))?;
@@ -318,7 +319,7 @@ impl LeaseManager {
         let section = Lock::try_exclusive(&lock_path(&self.state_dir))
             .ok()
             .flatten();
-        let moment = self.moment();
+        let moment = Moment::now(&self.clock);
         read_leases(&self.state_dir)
             .leases
             .into_iter()
@@ -344,7 +345,7 @@ impl LeaseManager {
     ) -> Result<LeaseRecord, LeaseError> {
         let mut changed = None;
         self.section(|section| {
-            let moment = section.moment.clone();
+            let moment = Rc::clone(&section.moment);
             changed = Some(
                 section
                     .table
@@ -362,7 +363,7 @@ impl LeaseManager {
     ) -> Result<(), LeaseError> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let floor = self.epoch_floor.load(Ordering::Relaxed);
-        let mut section = Section::enter(&self.state_dir, self.clock.as_ref(), floor, &mut cache)?;
+        let mut section = Section::enter(&self.state_dir, &self.clock, floor, &mut cache)?;
         if body(&mut section)? {
             section.commit()?;
         } else {
@@ -373,14 +374,6 @@ impl LeaseManager {
 
     fn is_locked(&self, record: &LeaseRecord) -> Result<bool, LeaseError> {
         live::is_locked(&self.state_dir, &record.lease_id)
-    }
-
-    fn moment(&self) -> Moment {
-        Moment {
-            boot_id: self.clock.boot_id(),
-            boot_ms: self.clock.boot_millis(),
-            wall: self.clock.wall(),
-        }
     }
 
     fn new_id(&self, moment: &Moment) -> Result<LeaseId, LeaseError> {

@@ -1,11 +1,14 @@
 //! The leases as a table. Pure: decides who may claim, what a claim replaces and what it reclaims;
 //! whether a `.live` file is locked comes in as an answer.
 
+use super::clock::Clock;
 use super::error::LeaseError;
 use super::record::{
     Holder, LeaseMode, LeaseRecord, LeaseStatus, LeasesFile, file_bytes, record_text,
 };
 use crate::types::{ClaimSet, LeaseId, RunId, TaskId, Timestamp};
+use std::cell::OnceCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Leases not in the way that a claim looks at, so that the dead go in time although nobody wants
@@ -28,11 +31,28 @@ pub struct ClaimRequest {
 }
 
 /// The time a decision is made at.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Moment {
     pub(super) boot_id: String,
-    pub(super) boot_ms: u64,
     pub(super) wall: Timestamp,
+    clock: Arc<dyn Clock>,
+    boot_ms: OnceCell<u64>,
+}
+
+impl Moment {
+    pub(super) fn now(clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            boot_id: clock.boot_id(),
+            wall: clock.wall(),
+            clock: Arc::clone(clock),
+            boot_ms: OnceCell::new(),
+        }
+    }
+
+    /// Read once, and only when a TTL is looked at: most claims have none.
+    pub(super) fn boot_ms(&self) -> u64 {
+        *self.boot_ms.get_or_init(|| self.clock.boot_millis())
+    }
 }
 
 /// Answers whether a process holds the lease's `.live` file.
@@ -181,7 +201,7 @@ impl Table {
             acquired_at: own.map_or(moment.wall, |record| record.acquired_at),
             epoch: self.next_epoch,
             expires_at: ttl_ms.map(|ttl| later(moment.wall, ttl)),
-            expires_boot_ms: ttl_ms.map(|ttl| moment.boot_ms.saturating_add(ttl)),
+            expires_boot_ms: ttl_ms.map(|ttl| moment.boot_ms().saturating_add(ttl)),
             holder: request.holder.clone(),
             lease_id: id,
             mode: LeaseMode::Write,
@@ -283,7 +303,7 @@ pub(super) fn unexpired(record: &LeaseRecord, moment: &Moment) -> bool {
     record.holder.boot_id == moment.boot_id
         && record
             .expires_boot_ms
-            .is_some_and(|end| moment.boot_ms < end)
+            .is_some_and(|end| moment.boot_ms() < end)
 }
 
 pub(super) fn later(wall: Timestamp, ms: u64) -> Timestamp {

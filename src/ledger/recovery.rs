@@ -280,3 +280,7 @@ fn compare_with_view(
         ledger_seq,
     }))
 }
+
+#[cfg(test)]
+#[path = "crash_tests.rs"]
+mod tests;

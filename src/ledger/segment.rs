@@ -137,13 +137,11 @@ pub(super) fn scan(bytes: &[u8], chain: &mut Chain, tail: Tail, each: &mut dyn F
 /// NULs (blocks that were allocated and never written), and no fact follows. A line that ends and
 /// holds none was written whole and changed later.
 fn is_torn(rest: &[u8]) -> bool {
-    let mut lines = rest.split(|byte| *byte == b'\n');
-    let first = lines.next().unwrap_or_default();
-    let ends = first.len() < rest.len();
-    if ends && !first.contains(&0) {
-        return false;
-    }
-    !rest.split(|byte| *byte == b'\n').skip(1).any(is_fact) && !(ends && is_fact(first))
+    let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+        return true;
+    };
+    let has_nul = rest.get(..end).is_some_and(|line| line.contains(&0));
+    has_nul && !rest.split(|byte| *byte == b'\n').any(is_fact)
 }
 
 /// Whether a fact stands there, at the beginning or behind NULs, chained or not.

@@ -7,7 +7,7 @@ use super::super::reader::{read_facts, verify};
 use super::super::state::LedgerState;
 use super::super::testing::*;
 use super::*;
-use crate::fsx::disk::{Disk, DiskOp, Fault, FaultDisk, RealDisk};
+use crate::fsx::disk::{DiskOp, Fault, FaultDisk, RealDisk};
 use std::path::Path;
 
 fn open(dir: &Path) -> (Ledger, LedgerState, Vec<RecoveryNote>) {
@@ -344,10 +344,16 @@ fn p10_the_cost_of_a_fact_does_not_grow_with_history() {
 }
 
 #[test]
-fn replay_of_100_000_facts() {
+fn replay_is_fast() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = handle(dir.path());
-    for chunk in 0..10_000_u64 {
+    // An optimised build replays 100,000 facts.
+    let tasks = if cfg!(debug_assertions) {
+        500
+    } else {
+        10_000_u64
+    };
+    for chunk in 0..tasks {
         let name = format!("T-{chunk}");
         let run = format!("R-{chunk}");
         let of_run = |body| NewFact::of_run(at(chunk), Some(&task(&name)), &run_id(&run), body);
@@ -375,10 +381,9 @@ fn replay_of_100_000_facts() {
     let (_, state, _) = open(dir.path());
     let took = began.elapsed();
     println!("replay of {} facts: {took:?}", state.last_seq());
-    assert_eq!(state.last_seq(), 100_000);
-    assert_eq!(state.counts().completed, 10_000);
-    // 0.5 s is the goal of an optimised build.
-    let bound = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
+    assert_eq!(state.last_seq(), tasks * 10);
+    assert_eq!(state.counts().completed as u64, tasks);
+    // The goal is 0.5 s; the bound leaves room for a busy machine.
+    let bound = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 2 });
     assert!(took < bound, "{took:?}");
-    RealDisk.list(dir.path()).unwrap();
 }
