@@ -1,3 +1,5 @@
+//! No crash at any operation loses or doubles a fact.
+
 use super::super::inbox::Inbox;
 use super::super::testing::*;
 use super::*;
