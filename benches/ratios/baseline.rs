@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 /// The smallest program that exits with 0: an ELF file for x86-64 of one page, without a C library.
 const NO_OP: &[u8] = &[
     0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, // 64-bit, little-endian
-    2, 0, 0x3e, 0, 1, 0, 0, 0, 0x78, 0, 0x40, 0, 0, 0, 0, 0, // executable, x86-64, entry 0x400078
+    2, 0, 0x3e, 0, 1, 0, 0, 0, 0x78, 0, 0x40, 0, 0, 0, 0,
+    0, // executable, x86-64, entry 0x400078
     0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // program header at 64
     0, 0, 0, 0, 0x40, 0, 0x38, 0, 1, 0, 0, 0, 0, 0, 0, 0, // one of 56 bytes
     1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // load, read and execute, from offset 0
@@ -31,7 +32,9 @@ pub(crate) fn no_op(folder: &Path) -> PathBuf {
         let path = folder.join("no-op");
         fs::write(&path, NO_OP).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
-        let works = std::process::Command::new(&path).status().is_ok_and(|status| status.success());
+        let works = std::process::Command::new(&path)
+            .status()
+            .is_ok_and(|status| status.success());
         if works {
             return path;
         }
@@ -68,14 +71,27 @@ pub(crate) fn cost(work: impl FnOnce()) -> Cost {
 /// `count` children of `program`, `at_once` of them alive, by bare `posix_spawn` and `waitpid`.
 pub(crate) fn spawn_loop(program: &Path, count: usize, at_once: usize) {
     let path = CString::new(program.as_os_str().as_encoded_bytes()).unwrap();
-    let (actions, attributes) = (PosixSpawnFileActions::init().unwrap(), PosixSpawnAttr::init().unwrap());
+    let (actions, attributes) = (
+        PosixSpawnFileActions::init().unwrap(),
+        PosixSpawnAttr::init().unwrap(),
+    );
     let environment: [CString; 0] = [];
     let spawn = || {
-        posix_spawn(path.as_c_str(), &actions, &attributes, &[path.as_c_str()], &environment).unwrap();
+        posix_spawn(
+            path.as_c_str(),
+            &actions,
+            &attributes,
+            &[path.as_c_str()],
+            &environment,
+        )
+        .unwrap();
     };
     (0..at_once.min(count)).for_each(|_| spawn());
     for left in (0..count).rev() {
-        assert!(matches!(waitpid(Pid::from_raw(-1), None), Ok(WaitStatus::Exited(..))));
+        assert!(matches!(
+            waitpid(Pid::from_raw(-1), None),
+            Ok(WaitStatus::Exited(..))
+        ));
         if left >= at_once {
             spawn();
         }
@@ -84,7 +100,11 @@ pub(crate) fn spawn_loop(program: &Path, count: usize, at_once: usize) {
 
 /// Appends `count` records of `bytes` bytes, each with its own `fdatasync`; records a second.
 pub(crate) fn synced_appends(file: &Path, count: u32, bytes: usize) -> f64 {
-    let mut file = OpenOptions::new().create(true).append(true).open(file).unwrap();
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)
+        .unwrap();
     let record = vec![b'x'; bytes];
     let start = Instant::now();
     for _ in 0..count {

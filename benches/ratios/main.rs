@@ -10,6 +10,8 @@
 )]
 
 mod baseline;
+mod leases;
+mod ledger;
 mod runs;
 mod table;
 
@@ -24,8 +26,13 @@ fn main() -> ExitCode {
         // The pool under measurement starts this program as its runner.
         return flockd::runner::serve(std::path::Path::new(state), name);
     }
-    let folder = tempfile::Builder::new().prefix("flockd-bench-").tempdir_in(".").unwrap();
+    let folder = tempfile::Builder::new()
+        .prefix("flockd-bench-")
+        .tempdir_in(".")
+        .unwrap();
     let mut table = Table::new();
+    ledger::measure(folder.path(), &mut table);
+    leases::measure(folder.path(), &mut table);
     runs::measure(folder.path(), &mut table);
     table.print();
     ExitCode::SUCCESS

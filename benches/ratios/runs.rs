@@ -37,7 +37,11 @@ pub(crate) fn measure(folder: &Path, table: &mut Table) {
         "CPU per run ÷ bare posix_spawn, all files, no facts",
         median(cpu),
         Some(Aim::AtMost(2.5)),
-        format!("{:.0} µs against {:.0} µs, {AT_ONCE} at once", median(ours), median(raw)),
+        format!(
+            "{:.0} µs against {:.0} µs, {AT_ONCE} at once",
+            median(ours),
+            median(raw)
+        ),
     );
     table.add(
         "runs per second ÷ bare posix_spawn, all files, no facts",
@@ -55,7 +59,10 @@ fn per_run(cost: &Cost) -> f64 {
 /// Runs them all and waits until the runners are reaped, so that their CPU time counts as ours.
 fn through_runners(state: &Path, program: &Path) {
     let runtime_dir = flockd::fsx::runtime_dir(state).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let (sender, mut events) = unbounded_channel();
         let settings = PoolSettings {

@@ -57,7 +57,12 @@ impl Table {
 
     pub(crate) fn print(&self) {
         let mut out = std::io::stdout().lock();
-        let width = self.rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
+        let width = self
+            .rows
+            .iter()
+            .map(|row| row.what.chars().count())
+            .max()
+            .unwrap_or(0);
         for row in &self.rows {
             let (aim, met) = match row.aim {
                 Some(aim) if aim.is_met(row.ratio) => (aim.text(), "met"),

@@ -124,7 +124,7 @@ fn p6_waiting_for_a_slot_costs_nothing() {
     try_all();
     let mut watch = Watch::new().unwrap();
     watch
-        .add(&dir.path().join("slots"), WatchMask::Closes)
+        .add(&dir.path().join("slots"), WatchMask::CLOSES)
         .unwrap();
     try_all();
     try_all();

@@ -78,7 +78,7 @@ impl SlotWaiter {
             // The watch costs more than a try, so it is made only now; what was freed in between is
             // seen by one more scan.
             let mut watch = Watch::new()?;
-            watch.add(self.dir.path(), WatchMask::Closes)?;
+            watch.add(self.dir.path(), WatchMask::CLOSES)?;
             self.watch = Some(watch);
             self.retry = RETRY_FIRST;
             if self.scan(sweep)? {

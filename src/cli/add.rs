@@ -4,12 +4,18 @@ use super::context::Context;
 use super::disk;
 use super::failure::{Failure, Outcome};
 use super::output;
+use super::progress::{Progress, ids_in_view};
 use crate::config::{Config, TaskDraft, TaskSpec, parse_task, render_task, task_files};
 use crate::fsx;
+use crate::fsx::lock::Lock;
+use crate::types::TaskId;
 use clap::Args;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
+
+/// Numbers without a task that are looked at before the rest is taken as free.
+const NUMBER_GAP_MAX: u32 = 10_000;
 
 #[derive(Debug, Args)]
 pub(super) struct AddArgs {
@@ -60,8 +66,8 @@ pub(super) fn add(context: &Context, args: &AddArgs) -> Outcome {
     };
     fsx::create_dir_all(&config.state_dir)?;
     // Two `add` at once must not choose the same id. Held for reads and writes of small files only.
-    let lock = fsx::lock::Lock::exclusive(&config.state_dir.join("add.lock"))?;
-    let tasks = with_ids(context, &config, drafts)?;
+    let lock = Lock::exclusive(&config.state_dir.join("add.lock"))?;
+    let tasks = with_ids(context, &config, &lock, drafts)?;
     let files: Vec<(String, String)> = tasks
         .iter()
         .map(|(spec, text)| (format!("{}.md", spec.id), text.clone()))
@@ -130,14 +136,11 @@ fn drafts_of(file: &Path) -> Result<Vec<TaskDraft>, Failure> {
 fn with_ids(
     context: &Context,
     config: &Config,
+    lock: &Lock,
     drafts: Vec<TaskDraft>,
 ) -> Result<Vec<(TaskSpec, String)>, Failure> {
-    let mut taken = known_ids(config)?;
-    let mut next = taken
-        .iter()
-        .filter_map(|id| number_of(id))
-        .max()
-        .unwrap_or(0);
+    let mut taken = file_ids(config)?;
+    let mut next = last_number(config, lock, &taken)?;
     let mut tasks = Vec::with_capacity(drafts.len());
     for (at, draft) in drafts.into_iter().enumerate() {
         let id = draft.id.clone().unwrap_or_else(|| {
@@ -145,10 +148,10 @@ fn with_ids(
             format!("T-{next:04}")
         });
         let which = format!("task {}", at + 1);
+        let invalid =
+            |what: String| Failure::invalid(format!("{which}: {what}; no task was added"));
         if !taken.insert(id.clone()) {
-            return Err(Failure::invalid(format!(
-                "{which}: there is already a task {id}; no task was added"
-            )));
+            return Err(invalid(format!("there is already a task {id}")));
         }
         let file = config.task_dir.join(format!("{id}.md"));
         let text = render_task(&draft);
@@ -158,16 +161,10 @@ fn with_ids(
             } else {
                 format!("{}: ", error.key)
             };
-            Failure::invalid(format!(
-                "{which}: {key}{}; no task was added",
-                error.message
-            ))
+            invalid(format!("{key}{}", error.message))
         })?;
         if let Some(error) = crate::config::misfit(&spec, config, &config.task_dir) {
-            return Err(Failure::invalid(format!(
-                "{which}: {}: {}; no task was added",
-                error.key, error.message
-            )));
+            return Err(invalid(format!("{}: {}", error.key, error.message)));
         }
         tasks.push((spec, text));
     }
@@ -183,20 +180,44 @@ fn with_ids(
             ));
         }
     }
+    lock.write_text(&format!("{next}\n"))?;
     Ok(tasks)
 }
 
-/// Ids of task files and ids that the ledger's view knows: the id of a task whose file is gone is not
-/// used again, the new task would count as done.
-fn known_ids(config: &Config) -> Result<BTreeSet<String>, Failure> {
+fn file_ids(config: &Config) -> Result<BTreeSet<String>, Failure> {
     let files = task_files(&config.task_dir)
         .map_err(|e| Failure::failed(format!("cannot list {}: {e}", config.task_dir.display())))?;
-    let mut ids: BTreeSet<String> = files
+    Ok(files
         .iter()
         .filter_map(|file| file.file_stem()?.to_str().map(str::to_owned))
-        .collect();
-    ids.extend(super::offline::ids_in_view(&config.state_dir));
-    Ok(ids)
+        .collect())
+}
+
+/// The highest number that a task has or had: the id of a task whose file is gone is not used again, the new
+/// task would count as done. The lock's text remembers it, so that the ledger is replayed only once.
+fn last_number(config: &Config, lock: &Lock, taken: &BTreeSet<String>) -> Result<u64, Failure> {
+    let view = super::offline::read_view(&config.state_dir);
+    let seen = view.as_ref().map(ids_in_view).unwrap_or_default();
+    let numbers = taken.iter().chain(&seen).filter_map(|id| number_of(id));
+    let mut last = numbers.max().unwrap_or(0);
+    if let Ok(remembered) = lock.read_text()?.trim().parse::<u64>() {
+        return Ok(last.max(remembered));
+    }
+    let progress = Progress::read(&config.state_dir, view.as_ref());
+    // Numbers of tasks whose files are gone are close to each other: a gap this wide is the end.
+    let mut unknown = 0;
+    let mut number = last;
+    while unknown < NUMBER_GAP_MAX {
+        number += 1;
+        let id = TaskId::new(&format!("T-{number:04}")).map_err(Failure::failed)?;
+        if progress.knows(&id) {
+            last = number;
+            unknown = 0;
+        } else {
+            unknown += 1;
+        }
+    }
+    Ok(last)
 }
 
 fn number_of(id: &str) -> Option<u64> {

@@ -76,6 +76,7 @@ pub(super) fn doctor(context: &Context, args: &DoctorArgs) -> Outcome {
     let state_dir = context.state_dir();
     checks::state_dir(&mut report, &state_dir);
     checks::daemon(&mut report, &state_dir, args.fix);
+    checks::ledger(&mut report, &state_dir);
     checks::markers(&mut report, &state_dir);
     if let Some(config) = &loaded {
         checks::agents(&mut report, config);

@@ -3,7 +3,7 @@
 
 use super::context::Context;
 use super::doctor::{Health, Report};
-use super::offline::Progress;
+use super::progress::Progress;
 use crate::budget::SlotText;
 use crate::client::{Client, ClientError};
 use crate::config::{Config, scan_tasks};
@@ -12,6 +12,7 @@ use crate::fsx::lock::Lock;
 use crate::lease::{LeaseManager, read_leases};
 use crate::proc::command::{CommandSpec, run};
 use crate::proc::{carriers, sweep_token};
+use crate::types::TaskId;
 use std::path::{Path, PathBuf};
 
 /// Worktrees with safe concurrent creation and `--porcelain -z` lists.
@@ -256,12 +257,20 @@ fn available_kib() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
+pub(super) fn ledger(report: &mut Report, state_dir: &Path) {
+    if !state_dir.join("ledger").is_dir() {
+        return;
+    }
+    match crate::ledger::verify(state_dir) {
+        Ok(found) => report.ok("ledger", format!("{} facts, all intact", found.facts)),
+        Err(error) => report.problem("ledger", error.to_string()),
+    }
+}
+
 /// Worktrees of tasks that are not in flight. Never removed here: a person may want what is in them.
 pub(super) fn worktrees(report: &mut Report, config: &Config) {
-    let progress = super::offline::read_view(&config.state_dir)
-        .as_ref()
-        .map(Progress::of_view)
-        .unwrap_or_default();
+    let view = super::offline::read_view(&config.state_dir);
+    let progress = Progress::read(&config.state_dir, view.as_ref());
     let Ok(entries) = std::fs::read_dir(&config.loop_.worktree_dir) else {
         return;
     };
@@ -271,7 +280,7 @@ pub(super) fn worktrees(report: &mut Report, config: &Config) {
             let task = name
                 .rsplit_once('.')
                 .map_or(name.as_str(), |(task, _)| task);
-            !progress.in_flight.contains(task)
+            !TaskId::new(task).is_ok_and(|task| progress.is_in_flight(&task))
         })
         .collect();
     if !left.is_empty() {

@@ -1,9 +1,9 @@
 //! `lease claim`, `lease release`, `lease list`: the claim section for scripts and agents.
 
 use super::context::Context;
+use super::facts::append;
 use super::failure::{Failure, Outcome};
 use super::output;
-use super::facts::append;
 use super::queue::now;
 use super::run_one::{UnderLease, run_command};
 use crate::fsx;

@@ -91,7 +91,7 @@ fn open(log: &Path) -> Result<Option<File>, Failure> {
 /// the last read, so nothing that was written before it is missed.
 fn follow(folder: &Path, log: &Path, out: &mut impl Write) -> Result<(), Failure> {
     let mut watch = Watch::new()?;
-    watch.add(folder, WatchMask::Writes)?;
+    watch.add(folder, WatchMask::WRITES)?;
     let mut file = None;
     loop {
         let over = RunRecord::is_over(folder);

@@ -5,7 +5,9 @@ use super::failure::{Failure, Outcome};
 use super::offline::Snapshot;
 use super::output::{self, elapsed, printable, table};
 use super::runs::{self, RunRecord};
-use crate::api::{Reply, Request, StatusReport, TaskRow, WhyReport};
+use crate::api::{
+    LoopReport, Reply, Request, RunReport, StatusReport, TaskRow, TaskStatus, WaitReport, WhyReport,
+};
 use crate::config::{Config, read_task};
 use crate::types::TaskId;
 use clap::Args;
@@ -68,28 +70,7 @@ fn print_status(out: &mut impl Write, report: &StatusReport) -> std::io::Result<
         (true, None) => writeln!(out, "daemon   running")?,
         (false, _) => writeln!(out, "daemon   not running")?,
     }
-    let loop_ = &report.loop_;
-    if let Some(decision) = loop_.decision {
-        let held = [
-            (loop_.paused, "paused"),
-            (loop_.estop, "emergency stop"),
-            (loop_.stopping, "stopping"),
-            (loop_.parallelism_kill, "kill switch: serial"),
-        ];
-        let held: String = held
-            .iter()
-            .filter(|(on, _)| *on)
-            .map(|(_, word)| format!(", {word}"))
-            .collect();
-        writeln!(out, "loop     {decision}{held}")?;
-    }
-    if let Some(s) = loop_.settings {
-        let (x, y, z, m) = (s.tasks, s.workers, s.roles, s.global_concurrency);
-        writeln!(
-            out,
-            "settings {x} tasks, {y} workers, {z} roles, ceiling {m}"
-        )?;
-    }
+    print_loop(out, &report.loop_)?;
     writeln!(
         out,
         "slots    {} of {} used",
@@ -110,28 +91,12 @@ fn print_status(out: &mut impl Write, report: &StatusReport) -> std::io::Result<
     }
     if !report.runs.is_empty() {
         writeln!(out)?;
-        let rows: Vec<Vec<String>> = report
-            .runs
-            .iter()
-            .map(|run| {
-                vec![
-                    run.run_id.to_string(),
-                    run.task_id
-                        .as_ref()
-                        .map_or_else(|| "-".to_owned(), ToString::to_string),
-                    run.role.clone(),
-                    run.state.clone(),
-                    run.pid
-                        .map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
-                    elapsed(run.elapsed_ms),
-                ]
-            })
-            .collect();
+        let rows: Vec<Vec<String>> = report.runs.iter().map(run_cells).collect();
         table(out, &["RUN", "TASK", "ROLE", "STATE", "PID", "FOR"], &rows)?;
     }
     if !report.waiting.is_empty() {
         writeln!(out)?;
-        let row = |w: &crate::api::WaitReport| {
+        let row = |w: &WaitReport| {
             vec![
                 w.task_id.to_string(),
                 w.wait_for.to_string(),
@@ -152,10 +117,52 @@ fn print_status(out: &mut impl Write, report: &StatusReport) -> std::io::Result<
     for warning in &report.warnings {
         writeln!(out, "warning  {}", printable(warning))?;
     }
-    if let Some(reason) = &loop_.degraded {
+    Ok(())
+}
+
+fn print_loop(out: &mut impl Write, report: &LoopReport) -> std::io::Result<()> {
+    let held = [
+        (report.paused, "paused"),
+        (report.estop, "emergency stop"),
+        (report.stopping, "stopping"),
+        (report.parallelism_kill, "kill switch: serial"),
+    ];
+    let held: Vec<&str> = held
+        .iter()
+        .filter(|(on, _)| *on)
+        .map(|(_, word)| *word)
+        .collect();
+    match report.decision {
+        Some(decision) if held.is_empty() => writeln!(out, "loop     {decision}")?,
+        Some(decision) => writeln!(out, "loop     {decision}, {}", held.join(", "))?,
+        None if held.is_empty() => {}
+        None => writeln!(out, "loop     {}", held.join(", "))?,
+    }
+    if let Some(s) = report.settings {
+        let (x, y, z, m) = (s.tasks, s.workers, s.roles, s.global_concurrency);
+        writeln!(
+            out,
+            "settings {x} tasks, {y} workers, {z} roles, ceiling {m}"
+        )?;
+    }
+    if let Some(reason) = &report.degraded {
         writeln!(out, "DEGRADED {}", printable(reason))?;
     }
     Ok(())
+}
+
+fn run_cells(run: &RunReport) -> Vec<String> {
+    vec![
+        run.run_id.to_string(),
+        run.task_id
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), ToString::to_string),
+        run.role.clone(),
+        run.state.clone(),
+        run.pid
+            .map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
+        elapsed(run.elapsed_ms),
+    ]
 }
 
 fn unknown_task(task: &TaskId) -> Failure {
@@ -177,7 +184,7 @@ pub(super) fn why(context: &Context, args: &TaskArgs) -> Outcome {
             .why(&args.task)
             .ok_or_else(|| unknown_task(&args.task))?,
     };
-    if report.state == crate::api::TaskStatus::Unknown {
+    if report.state == TaskStatus::Unknown {
         return Err(unknown_task(&args.task));
     }
     if context.json {
@@ -271,7 +278,7 @@ pub(super) fn show(context: &Context, args: &TaskArgs) -> Outcome {
         _ => Snapshot::read(&config)?.why(&args.task),
     };
     let report = report
-        .filter(|report| report.state != crate::api::TaskStatus::Unknown)
+        .filter(|report| report.state != TaskStatus::Unknown)
         .ok_or_else(|| unknown_task(&args.task))?;
     let spec = read_task(&config.task_dir.join(format!("{}.md", args.task))).ok();
     let runs = runs::of_task(&config.state_dir, &args.task);

@@ -18,6 +18,7 @@ mod offline;
 mod offline_status;
 mod output;
 mod program;
+mod progress;
 mod queue;
 mod run;
 mod run_lines;

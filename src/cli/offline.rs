@@ -2,27 +2,15 @@
 //! markers. Starts nothing and writes nothing.
 
 use super::failure::Failure;
+use super::progress::Progress;
 use crate::api::{TaskRow, TaskStatus, WhyReport};
 use crate::config::{Config, TaskDir, TaskSpec, TaskState, scan_tasks};
 use crate::types::{ClaimSet, TaskId, WaitFor};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The ledger's view.
 const VIEW_FILE: &str = "auto_loop_state.json";
-
-/// What is known of tasks' progress.
-#[derive(Debug, Default)]
-pub(super) struct Progress {
-    pub(super) completed: BTreeSet<String>,
-    pub(super) deferred: BTreeSet<String>,
-    pub(super) cancelled: BTreeSet<String>,
-    /// With the reason.
-    pub(super) blocked: BTreeMap<String, String>,
-    /// Claimed and not ended.
-    pub(super) in_flight: BTreeSet<String>,
-}
 
 /// A lease of somebody.
 #[derive(Debug)]
@@ -61,7 +49,7 @@ impl Snapshot {
             Failure::failed(format!("cannot list {}: {e}", config.task_dir.display()))
         })?;
         Ok(Self {
-            progress: view.as_ref().map(Progress::of_view).unwrap_or_default(),
+            progress: Progress::read(state_dir, view.as_ref()),
             leases: held_leases(state_dir),
             paused: state_dir.join("PAUSED").exists(),
             estop: state_dir.join("ESTOP").exists(),
@@ -86,27 +74,27 @@ impl Snapshot {
             detail,
             advice: None,
         };
-        if progress.in_flight.contains(id) {
+        if progress.is_in_flight(&task.id) {
             return Standing {
                 advice: Some("`flockd start` takes it up where it was".to_owned()),
                 ..plain(TaskStatus::Running, "in flight when the loop ended")
             };
         }
-        if progress.cancelled.contains(id) {
+        if progress.is_cancelled(&task.id) {
             return Standing {
                 advice: Some(format!("`flockd retry {id}` puts it back")),
                 ..plain(TaskStatus::Cancelled, "cancelled")
             };
         }
-        if let Some(reason) = progress.blocked.get(id) {
+        if let Some(reason) = progress.blocked(&task.id) {
             return Standing {
                 state: TaskStatus::Blocked,
                 waits_for: Some(WaitFor::Human),
-                detail: reason.clone(),
+                detail: reason,
                 advice: Some(format!("see `flockd logs {id}`, then `flockd retry {id}`")),
             };
         }
-        if progress.completed.contains(id) {
+        if progress.is_completed(&task.id) {
             return plain(TaskStatus::Completed, "completed");
         }
         if task.state == TaskState::Hold {
@@ -116,17 +104,13 @@ impl Snapshot {
                 ..waits(WaitFor::Human, "its file says state = \"hold\"".to_owned())
             };
         }
-        if let Some(other) = task
-            .after
-            .iter()
-            .find(|o| !progress.completed.contains(o.as_str()))
-        {
+        if let Some(other) = task.after.iter().find(|o| !progress.is_completed(o)) {
             return waits(WaitFor::Dependency, self.dependency(other));
         }
         if let Some(detail) = self.conflict(task) {
             return waits(WaitFor::Lease, detail);
         }
-        if progress.deferred.contains(id) {
+        if progress.is_deferred(&task.id) {
             let detail = "did not pass; tried again when nothing fresh is left";
             return plain(TaskStatus::Deferred, detail);
         }
@@ -183,7 +167,7 @@ impl Snapshot {
             waits_for: standing.waits_for,
             detail: standing.detail,
             runs: Vec::new(),
-            blockers: 0,
+            blockers: self.progress.blockers_of(id),
             advice: standing.advice,
         };
         if let Some(task) = self.tasks.tasks.iter().find(|task| task.id == *id) {
@@ -203,7 +187,7 @@ impl Snapshot {
                 advice: Some("correct the file; the loop notices".to_owned()),
             }));
         }
-        let done = self.progress.completed.contains(id.as_str());
+        let done = self.progress.is_completed(id);
         done.then(|| {
             report(Standing {
                 state: TaskStatus::Completed,
@@ -255,75 +239,10 @@ impl Snapshot {
     }
 }
 
-impl Progress {
-    pub(super) fn of_view(view: &Value) -> Self {
-        let ids = |key: &str| -> BTreeSet<String> {
-            let items = view
-                .get(key)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
-            items
-                .filter_map(|id| id.as_str().map(str::to_owned))
-                .collect()
-        };
-        let text = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
-        let mut reasons = BTreeMap::new();
-        for blocker in view
-            .get("blockers")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            let reason = text(blocker, "reason").or_else(|| text(blocker, "detail"));
-            if let (Some(task), Some(reason)) = (text(blocker, "task_id"), reason) {
-                reasons.insert(task, reason);
-            }
-        }
-        let blocked = ids("blocked_task_ids")
-            .into_iter()
-            .map(|id| {
-                let reason = reasons.get(&id).cloned();
-                (id, reason.unwrap_or_else(|| "needs a person".to_owned()))
-            })
-            .collect();
-        let cycles = view
-            .get("cycles")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let in_flight = cycles
-            .filter(|cycle| cycle.get("ended_at").is_none_or(Value::is_null))
-            .filter_map(|cycle| text(cycle, "task_id"))
-            .collect();
-        Self {
-            completed: ids("completed_task_ids"),
-            deferred: ids("deferred_task_ids"),
-            cancelled: ids("cancelled_task_ids"),
-            blocked,
-            in_flight,
-        }
-    }
-}
-
 /// The ledger's view; none when there is none or it cannot be read: it is a cache.
 pub(super) fn read_view(state_dir: &Path) -> Option<Value> {
     let text = std::fs::read_to_string(state_dir.join(VIEW_FILE)).ok()?;
     serde_json::from_str(&text).ok()
-}
-
-/// Every task id that the view names.
-pub(super) fn ids_in_view(state_dir: &Path) -> BTreeSet<String> {
-    let progress = read_view(state_dir)
-        .as_ref()
-        .map(Progress::of_view)
-        .unwrap_or_default();
-    let mut ids = progress.completed;
-    ids.extend(progress.deferred);
-    ids.extend(progress.cancelled);
-    ids.extend(progress.blocked.into_keys());
-    ids.extend(progress.in_flight);
-    ids
 }
 
 /// Leases that somebody holds: a dead one stops nobody.

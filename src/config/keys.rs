@@ -31,7 +31,12 @@ pub(super) struct Section {
     pub(super) keys: &'static [Key],
 }
 
-const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+pub(super) const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    about: &'static str,
+) -> Key {
     Key {
         name,
         kind,
@@ -41,7 +46,7 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'sta
     }
 }
 
-const fn open(name: &'static str, kind: Kind, about: &'static str) -> Key {
+pub(super) const fn open(name: &'static str, kind: Kind, about: &'static str) -> Key {
     Key {
         name,
         kind,
@@ -333,37 +338,6 @@ pub(super) const STAGE: &[Key] = &[
         "shell commands, in the worktree, each takes a slot",
     ),
     key("require", Require, r#""all""#, "how many roles must pass"),
-];
-
-/// Keys of a task file's header.
-pub(super) const TASK: &[Key] = &[
-    open("title", Text, "one line for people"),
-    key(
-        "priority",
-        Kind::Integer,
-        "0",
-        "higher first, then lowest id",
-    ),
-    key(
-        "claims",
-        List,
-        "[]",
-        "paths or globs; none: the whole repository",
-    ),
-    key(
-        "after",
-        List,
-        "[]",
-        "ids of tasks that must be completed first",
-    ),
-    open("stages", List, "a subset of the configured stages"),
-    open("agent", Text, "instead of the roles' own"),
-    key(
-        "state",
-        Word(&["ready", "hold"]),
-        r#""ready""#,
-        "may it be claimed",
-    ),
 ];
 
 /// The tables whose keys are names.

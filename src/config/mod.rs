@@ -2,6 +2,8 @@
 //! errors with file, line and key. Knows nothing of what a loop does with them.
 
 mod env;
+#[cfg(test)]
+mod error_tests;
 mod init;
 mod keys;
 mod load;
@@ -15,6 +17,8 @@ mod schema;
 mod show;
 mod task_dir;
 mod task_file;
+#[cfg(test)]
+mod task_tests;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -8,6 +8,11 @@ use crate::types::TaskId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// Below this a thread costs more than it saves.
+const FILES_PER_READER_MIN: usize = 512;
+/// More readers than this do not help a disk.
+const READERS_MAX: usize = 8;
+
 /// What a task folder holds.
 #[derive(Debug, Clone, Default)]
 pub struct TaskDir {
@@ -29,8 +34,8 @@ pub struct TaskDir {
 /// The folder is there and cannot be listed.
 pub fn scan_tasks(folder: &Path) -> std::io::Result<TaskDir> {
     let mut found = TaskDir::default();
-    for file in task_files(folder)? {
-        match read_task(&file) {
+    for read in read_all(&task_files(folder)?) {
+        match read {
             Ok(task) => found.tasks.push(task),
             Err(error) => found.malformed.push(error),
         }
@@ -51,6 +56,31 @@ pub fn scan_tasks(folder: &Path) -> std::io::Result<TaskDir> {
         .collect();
     found.cycles = cycles(&after);
     Ok(found)
+}
+
+/// Reads the files in their order, large folders with a few threads: opening a file costs more than parsing
+/// it, and neither needs the others.
+fn read_all(files: &[PathBuf]) -> Vec<Result<TaskSpec, TaskFileError>> {
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(READERS_MAX);
+    if files.len() < FILES_PER_READER_MIN || threads == 1 {
+        return files.iter().map(|file| read_task(file)).collect();
+    }
+    let share = files.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = files
+            .chunks(share)
+            .map(|part| {
+                scope.spawn(move || part.iter().map(|file| read_task(file)).collect::<Vec<_>>())
+            })
+            .collect();
+        let join = |reader: std::thread::ScopedJoinHandle<'_, _>| match reader.join() {
+            Ok(part) => part,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        readers.into_iter().flat_map(join).collect()
+    })
 }
 
 /// The task files of a folder, sorted by name. A missing folder has none.

@@ -1,11 +1,12 @@
 //! One task file (config §2): a TOML header between `+++` lines, the prompt body below. Knows nothing
 //! of the queue.
 
-use super::keys::{self, Key, TASK};
+use super::keys::{self, Key};
 use super::merge::built_in;
 use super::model::{TaskSpec, TaskState};
 use super::nearest::unknown;
 use super::tree;
+use super::value::Kind::{self, List, Text, Word};
 use super::value::Value;
 use crate::types::{ClaimSet, TaskId};
 use std::collections::BTreeMap;
@@ -17,6 +18,37 @@ const FENCE: &str = "+++";
 
 /// The largest task file: a prompt of a book's length fits, a log that lost its way does not.
 pub const TASK_FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Keys of a task file's header.
+const TASK: &[Key] = &[
+    keys::open("title", Text, "one line for people"),
+    keys::key(
+        "priority",
+        Kind::Integer,
+        "0",
+        "higher first, then lowest id",
+    ),
+    keys::key(
+        "claims",
+        List,
+        "[]",
+        "paths or globs; none: the whole repository",
+    ),
+    keys::key(
+        "after",
+        List,
+        "[]",
+        "ids of tasks that must be completed first",
+    ),
+    keys::open("stages", List, "a subset of the configured stages"),
+    keys::open("agent", Text, "instead of the roles' own"),
+    keys::key(
+        "state",
+        Word(&["ready", "hold"]),
+        r#""ready""#,
+        "may it be claimed",
+    ),
+];
 
 /// What is wrong with a task file: `tasks/T-0001.md:3: priority: …`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,20 +2,18 @@
 
 use super::env::kill_switch;
 use super::*;
-use crate::types::TaskId;
-use proptest::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A project with these files and this environment.
-struct Project {
-    dir: tempfile::TempDir,
+pub(super) struct Project {
+    pub(super) dir: tempfile::TempDir,
     environment: Environment,
     flags: Vec<FlagValue>,
 }
 
 impl Project {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),
             environment: Environment::new(),
@@ -27,7 +25,7 @@ impl Project {
         clippy::disallowed_methods,
         reason = "a test's scratch files need no durability"
     )]
-    fn file(self, name: &str, text: &str) -> Self {
+    pub(super) fn file(self, name: &str, text: &str) -> Self {
         let file = self.dir.path().join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, text).unwrap();
@@ -39,13 +37,13 @@ impl Project {
         self
     }
 
-    fn flag(mut self, flag: &str, key: &str, value: &str) -> Self {
+    pub(super) fn flag(mut self, flag: &str, key: &str, value: &str) -> Self {
         let [flag, key, value] = [flag, key, value].map(str::to_owned);
         self.flags.push(FlagValue { flag, key, value });
         self
     }
 
-    fn load(&self) -> Result<Loaded, ConfigError> {
+    pub(super) fn load(&self) -> Result<Loaded, ConfigError> {
         load(&LoadRequest {
             root: self.dir.path().to_owned(),
             user_file: Some(self.dir.path().join("user.toml")),
@@ -54,11 +52,11 @@ impl Project {
         })
     }
 
-    fn config(&self) -> Config {
+    pub(super) fn config(&self) -> Config {
         self.load().unwrap().config
     }
 
-    fn warnings(&self) -> Vec<String> {
+    pub(super) fn warnings(&self) -> Vec<String> {
         self.load()
             .unwrap()
             .warnings
@@ -67,7 +65,7 @@ impl Project {
             .collect()
     }
 
-    fn errors(&self) -> String {
+    pub(super) fn errors(&self) -> String {
         self.load()
             .unwrap_err()
             .to_string()
@@ -85,7 +83,7 @@ impl Project {
     }
 }
 
-const EXAMPLE: &str = r#"
+pub(super) const EXAMPLE: &str = r#"
 [agents.claude]
 kind = "claude"
 command = ["claude"]
@@ -337,77 +335,6 @@ fn the_environment_reaches_lists_agents_and_roles() {
 }
 
 #[test]
-fn errors_name_file_line_key_and_the_way_out() {
-    let broken = r#"
-stat_dir = "x"
-tasks = 3
-colour = "red"
-
-[loop]
-taks = 4
-workers = "2"
-roles = 99999999999
-
-[limits]
-deadline = "soon"
-output_max = true
-
-[gate]
-mode = "claim"
-per_batch_max = 0
-
-[agents.claude]
-kind = "cluade"
-
-[agents.check]
-kind = "command"
-
-[roles.writer]
-agent = "claud"
-concurrency = "parallel"
-slots = 0
-
-[roles."a b"]
-agent = "check"
-
-[[stages]]
-name = "write"
-roles = ["writre"]
-run = ["make"]
-
-[[stages]]
-name = "write"
-requires = 2
-
-[[stages]]
-name = "review"
-roles = ["writer"]
-require = 2
-"#;
-    let project = Project::new()
-        .file("flockd.toml", broken)
-        .file("flockd.local.toml", "[loop\n");
-    insta::assert_snapshot!(project.errors());
-}
-
-#[test]
-fn flags_are_checked_like_files() {
-    let project = Project::new()
-        .flag("-x", "loop.tasks", "two")
-        .flag("--set", "loop.wrokers", "2")
-        .flag("--set", "limits.idle", "10 minutes");
-    insta::assert_snapshot!(project.errors());
-    assert_eq!(
-        Project::new()
-            .flag("-m", "loop.global_concurrency", "0")
-            .config()
-            .loop_
-            .global_concurrency,
-        1
-    );
-}
-
-#[test]
 fn stages_of_a_higher_file_replace_those_below() {
     let config = Project::new()
         .file("flockd.toml", EXAMPLE)
@@ -418,165 +345,4 @@ fn stages_of_a_higher_file_replace_those_below() {
         .config();
     assert_eq!(config.stages.len(), 1);
     assert_eq!(config.stages[0].name, "only");
-}
-
-#[test]
-fn a_password_is_masked_and_warned_about() {
-    let project = Project::new().file(
-        "flockd.toml",
-        "[store]\nurl = \"postgres://me:hunter2@db/flockd\"\n",
-    );
-    assert!(project.warnings()[0].contains("FLOCKD_STORE_URL"));
-    let shown = serde_json::to_string(&project.load().unwrap().values()).unwrap();
-    assert!(!shown.contains("hunter2"), "{shown}");
-}
-
-#[test]
-fn the_schema_knows_what_the_reader_knows() {
-    let schema = schema();
-    for shown in Project::new()
-        .file("flockd.toml", EXAMPLE)
-        .load()
-        .unwrap()
-        .values()
-    {
-        let path = shown.key.split('.').collect::<Vec<_>>();
-        let found = match path.as_slice() {
-            [top] => &schema["properties"][*top],
-            [table, _, key] => {
-                &schema["properties"][*table]["additionalProperties"]["properties"][*key]
-            }
-            [stage, key] if stage.starts_with("stages[") => {
-                &schema["properties"]["stages"]["items"]["properties"][*key]
-            }
-            [section, key] => &schema["properties"][*section]["properties"][*key],
-            _ => unreachable!("keys have at most three parts"),
-        };
-        assert!(found["description"].is_string(), "{}", shown.key);
-    }
-}
-
-const TASK_TEXT: &str = r#"+++
-title = "Add a widget"
-priority = 2
-claims = ["src/widget.rs", "tests/widget/"]
-after = ["T-0001"]
-stages = ["write", "verify"]
-agent = "claude"
-state = "hold"
-+++
-Body *verbatim*.
-
-+++ not a fence
-"#;
-
-#[test]
-fn a_task_file_reads() {
-    let task = parse_task(Path::new("tasks/T-0002.md"), TASK_TEXT.as_bytes()).unwrap();
-    assert_eq!(task.id, TaskId::new("T-0002").unwrap());
-    assert_eq!(
-        (task.title.as_str(), task.priority, task.state),
-        ("Add a widget", 2, TaskState::Hold)
-    );
-    assert_eq!(task.body, "Body *verbatim*.\n\n+++ not a fence\n");
-    assert_eq!(task.stages.unwrap(), ["write", "verify"]);
-    let crlf = TASK_TEXT.replace('\n', "\r\n");
-    assert_eq!(
-        parse_task(Path::new("T-0002.md"), crlf.as_bytes())
-            .unwrap()
-            .title,
-        "Add a widget"
-    );
-    let small = parse_task(Path::new("a.md"), b"+++\ntitle=\"x\"\n+++").unwrap();
-    assert_eq!(
-        (small.body.as_str(), small.state, small.stages),
-        ("", TaskState::Ready, None)
-    );
-}
-
-#[test]
-fn malformed_task_files_say_where_and_what() {
-    let cases: [(&str, &[u8]); 12] = [
-        ("a.md", b""),
-        ("a.md", b"# no header\n"),
-        ("a.md", b"+++\ntitle = \"x\"\n"),
-        ("a.md", b"+++\n\ntitle = x\n+++\n"),
-        ("a.md", b"+++\npriority = 1\n+++\n"),
-        ("a.md", b"+++\ntitle = \"x\"\nprioriti = 1\n+++\n"),
-        ("a.md", b"+++\ntitle = \"x\"\npriority = \"high\"\n+++\n"),
-        ("a.md", b"+++\ntitle = \"x\"\nstate = \"held\"\n+++\n"),
-        ("a.md", b"+++\ntitle = \"x\"\nafter = [\"a\"]\n+++\n"),
-        ("a.md", b"+++\ntitle = \"x\"\nclaims = [1]\n+++\n"),
-        ("a.md", b"+++\ntitle = \"x\"\n+++\nbody\n\xff\n"),
-        ("a b.md", b"+++\ntitle = \"x\"\n+++\n"),
-    ];
-    let mut said = String::new();
-    for (name, bytes) in cases {
-        let error = parse_task(&Path::new("tasks").join(name), bytes).unwrap_err();
-        said.push_str(&format!("{error}\n"));
-    }
-    insta::assert_snapshot!(said);
-}
-
-#[test]
-fn a_rendered_task_reads_back() {
-    let draft = TaskDraft {
-        title: "quote \" and \\ and é".to_owned(),
-        body: "line\n+++\nnot the end".to_owned(),
-        priority: -3,
-        claims: vec!["src/".to_owned()],
-        after: vec!["T-0001".to_owned()],
-        ..TaskDraft::default()
-    };
-    let task = parse_task(Path::new("T-0009.md"), render_task(&draft).as_bytes()).unwrap();
-    assert_eq!((task.title, task.priority), (draft.title, -3));
-    assert_eq!(task.body, "line\n+++\nnot the end\n");
-}
-
-#[test]
-fn a_folder_is_scanned_in_order_and_bad_files_hide_nothing() {
-    let head = |extra: &str| format!("+++\ntitle = \"t\"\n{extra}\n+++\n");
-    let project = Project::new()
-        .file("tasks/b.md", &head("priority = 1"))
-        .file("tasks/c.md", &head("after = [\"d\", \"gone\"]"))
-        .file("tasks/d.md", &head("after = [\"c\"]"))
-        .file("tasks/a.md", &head("stages = [\"wriet\"]"))
-        .file("tasks/bad.md", "nothing")
-        .file("tasks/.hidden.md", "nothing")
-        .file("tasks/README.txt", "nothing")
-        .file("flockd.toml", EXAMPLE);
-    let folder = project.dir.path().join("tasks");
-    let found = scan_tasks(&folder).unwrap();
-    let ids: Vec<&str> = found.tasks.iter().map(|t| t.id.as_str()).collect();
-    assert_eq!(ids, ["b", "a", "c", "d"]);
-    assert_eq!(found.malformed.len(), 1);
-    assert_eq!(format!("{:?}", found.unknown_after), r#"[("c", "gone")]"#);
-    assert_eq!(format!("{:?}", found.cycles), r#"[["c", "d"]]"#);
-    let misfits = found.misfits(&project.config(), Path::new("tasks"));
-    insta::assert_snapshot!(misfits[0], @r#"tasks/a.md: stages: unknown stage "wriet", did you mean "write"?"#);
-    assert!(
-        scan_tasks(Path::new("/nonexistent/tasks"))
-            .unwrap()
-            .tasks
-            .is_empty()
-    );
-}
-
-proptest! {
-    #[test]
-    fn the_task_parser_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let _ = parse_task(Path::new("T-1.md"), &bytes);
-    }
-
-    #[test]
-    fn the_task_header_parser_never_panics(header in "[a-z=\\[\\]\"'\\\\\n #.0-9{},+é-]{0,200}") {
-        let _ = parse_task(Path::new("T-1.md"), format!("+++\n{header}\n+++\nbody").as_bytes());
-    }
-
-    #[test]
-    fn the_config_parser_never_panics(text in "[a-z=\\[\\]\"'\\\\\n #.0-9{},_-]{0,200}") {
-        let mut merged = super::merge::Merged::builtin();
-        merged.file(super::place::FileLayer::Project, Path::new("flockd.toml"), &text);
-        let _ = super::resolve::resolve(&mut merged, Path::new("/r"), false);
-    }
 }

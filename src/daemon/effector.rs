@@ -34,14 +34,14 @@ pub(super) enum Work {
 }
 
 /// A call's place in the queue for permits, or its permits.
-enum Place {
+pub(super) enum Place {
     Queued(AbortHandle),
     Granted(
         #[expect(dead_code, reason = "held for its drop, which gives the permits back")] Permit,
     ),
 }
 
-type Places = Arc<Mutex<HashMap<RunId, Place>>>;
+pub(super) type Places = Arc<Mutex<HashMap<RunId, Place>>>;
 
 /// What effects are carried out with.
 pub(super) struct Effector {
@@ -53,37 +53,10 @@ pub(super) struct Effector {
     pub(super) worktrees: Arc<Worktrees>,
     pub(super) progress: Arc<Progress>,
     pub(super) inputs: mpsc::UnboundedSender<Input>,
-    places: Places,
+    pub(super) places: Places,
 }
 
 impl Effector {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one constructor of a composition, called once"
-    )]
-    pub(super) fn new(
-        clock: Clock,
-        semaphore: BoundedSemaphore,
-        pool: Arc<Pool>,
-        launcher: Arc<Launcher>,
-        claims: Arc<Claims>,
-        worktrees: Arc<Worktrees>,
-        progress: Arc<Progress>,
-        inputs: mpsc::UnboundedSender<Input>,
-    ) -> Self {
-        Self {
-            clock,
-            semaphore,
-            pool,
-            launcher,
-            claims,
-            worktrees,
-            progress,
-            inputs,
-            places: Places::default(),
-        }
-    }
-
     /// A child of an earlier daemon goes on: its permits are taken, into debt if M has shrunk.
     pub(super) fn adopt(&self, run: &RunId, slots: u32) {
         let permit = self.semaphore.adopt(slots);
@@ -125,7 +98,7 @@ impl Effector {
     fn carry_out(&self, effect: Effect) -> Option<Finish> {
         match effect {
             Effect::Record(_) => {
-                debug_assert!(false, "facts are taken out before effects are queued")
+                debug_assert!(false, "facts are taken out before effects are queued");
             }
             Effect::Claim {
                 task,

@@ -7,7 +7,7 @@ use super::report::Reporter;
 use crate::api::{ErrorCode, Reply, Request};
 use crate::engine::{Core, Event, Finish, StopLevel, StopSource};
 use crate::ledger::{LedgerError, LedgerHandle};
-use crate::runner::RunnerEvent;
+use crate::runner::{ExitReport, RunnerEvent, read_exit};
 use crate::types::RunId;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ pub(super) enum Input {
     Event(Event),
     /// From a runner.
     Runner(RunnerEvent),
-    /// A dead runner's tree is gone.
-    Swept(RunId),
+    /// A dead runner's tree is gone; with the end that it could still write.
+    Swept(RunId, Option<Box<ExitReport>>),
     /// From a client; the answer waits for what is durable.
     Request(Request, oneshot::Sender<Reply>),
     /// Task files that are not valid, for `list` and `status`.
@@ -65,8 +65,11 @@ impl Looper {
         match input {
             Input::Event(event) => self.event(event),
             Input::Runner(event) => self.runner(event),
-            Input::Swept(run) => {
-                let end = Box::new(lost("its runner died; its processes were ended".to_owned()));
+            Input::Swept(run, report) => {
+                let end = Box::new(match report {
+                    Some(report) => run_end(&self.state_dir, *report),
+                    None => lost("its runner died; its processes were ended".to_owned()),
+                });
                 self.event(Event::RunExited { run, end });
             }
             Input::Request(request, to) => self.request(request, to),
@@ -115,7 +118,7 @@ impl Looper {
     fn runner(&mut self, event: RunnerEvent) {
         match event {
             RunnerEvent::WaitingForSlot { run_id } => {
-                self.event(Event::SlotFileBusy { run: run_id })
+                self.event(Event::SlotFileBusy { run: run_id });
             }
             RunnerEvent::Started {
                 run_id,
@@ -135,26 +138,25 @@ impl Looper {
         }
     }
 
-    /// A dead runner's tree is swept before its end is told: `lost` means gone (fault 44).
+    /// A dead runner's tree is swept before its end is told: `lost` means gone (fault 44). It may have died
+    /// between the end of its child and our answer: then `exit.json` has the end.
     fn sweep(&self, run: RunId) {
         let (inputs, token) = (self.inputs.clone(), self.tokens.get(&run).cloned());
+        let state_dir = self.state_dir.clone();
         tokio::task::spawn_blocking(move || {
+            let report = read_exit(&state_dir, &run).ok().flatten().map(Box::new);
             if let Some(token) = token {
-                let report = crate::proc::sweep_token(&token);
-                tracing::warn!(%run, ?report, "a runner died; its tree was swept");
+                let swept = crate::proc::sweep_token(&token);
+                tracing::warn!(%run, ?swept, "a runner died; its tree was swept");
             }
-            drop(inputs.send(Input::Swept(run)));
+            drop(inputs.send(Input::Swept(run, report)));
         });
     }
 
     fn request(&mut self, request: Request, to: oneshot::Sender<Reply>) {
         let now = self.clock.now();
         let reply = match request {
-            Request::Status => Reply::Status(Box::new(self.reporter.status(
-                &self.core,
-                now,
-                &self.ledger,
-            ))),
+            Request::Status => Reply::Status(Box::new(self.reporter.status(&self.core, now))),
             Request::Why { task } => {
                 Reply::Why(Box::new(self.reporter.why(&self.core, now, &task)))
             }
@@ -178,22 +180,22 @@ impl Looper {
                     self.event(Event::Cancel(task));
                     Reply::Done { message }
                 }
-                false => Reply::error(ErrorCode::NotFound, &format!("no task {task}")),
+                false => Reply::error(ErrorCode::NotFound, format!("no task {task}")),
             },
             Request::Retry { task } => {
                 if self.core.is_in_flight(&task) {
-                    Reply::error(ErrorCode::Refused, &format!("{task} is in flight"))
+                    Reply::error(ErrorCode::Refused, format!("{task} is in flight"))
                 } else if self.reporter.known(&self.core, &task) {
                     let message = format!("{task} will be tried again");
                     self.event(Event::Retry(task));
                     Reply::Done { message }
                 } else {
-                    Reply::error(ErrorCode::NotFound, &format!("no task {task}"))
+                    Reply::error(ErrorCode::NotFound, format!("no task {task}"))
                 }
             }
             other => Reply::error(
                 ErrorCode::BadRequest,
-                &format!("not a request for the loop: {other:?}"),
+                format!("not a request for the loop: {other:?}"),
             ),
         };
         drop(self.work.send(Work::Answer { to, reply }));

@@ -20,6 +20,7 @@ mod effector;
 mod facts;
 mod launch;
 mod looper;
+mod parts;
 mod progress;
 mod reconcile;
 mod report;

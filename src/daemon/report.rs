@@ -7,7 +7,6 @@ use crate::api::{
 use crate::budget::SlotDir;
 use crate::config::Config;
 use crate::engine::{CallStateName, Core, RunRow, Standing, Why};
-use crate::ledger::LedgerHandle;
 use crate::types::{Decision, Now, TaskId, Timestamp};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn status(&self, core: &Core, now: Now, ledger: &LedgerHandle) -> StatusReport {
+    pub(super) fn status(&self, core: &Core, now: Now) -> StatusReport {
         let mut tasks = TaskCounts {
             completed: core.completed_ever(),
             ..TaskCounts::default()
@@ -61,7 +60,7 @@ impl Reporter {
             quota: Vec::new(),
             loop_: self.loop_report(core),
             warnings: core.warnings(),
-            ledger_seq: ledger.durable_seq(),
+            ledger_seq: core.last_seq(),
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Server {
 pub(super) fn bind(state_dir: &Path, runtime_dir: &Path) -> Result<UnixListener, FsError> {
     let path = runtime_dir.join("control.sock");
     crate::fsx::remove(&path)?;
-    let listener = UnixListener::bind(&path).map_err(|e| FsError::other("bind", &path, e))?;
+    let listener = UnixListener::bind(&path).map_err(FsError::io("bind", &path))?;
     crate::fsx::set_private(&path)?;
     crate::fsx::replace_cached(
         &state_dir.join("socket"),
@@ -82,7 +82,7 @@ impl Server {
                 Err(error) => {
                     send(
                         &mut write,
-                        &Reply::error(ErrorCode::BadRequest, &error.to_string()),
+                        &Reply::error(ErrorCode::BadRequest, error.to_string()),
                     )
                     .await?;
                 }
@@ -105,9 +105,9 @@ impl Server {
             Request::AppendFacts { facts } => match facts::parse(&facts) {
                 Ok(facts) => match self.ledger.append(facts).await {
                     Ok(seq) => Reply::Appended { seq },
-                    Err(error) => Reply::error(ErrorCode::Unavailable, &error.to_string()),
+                    Err(error) => Reply::error(ErrorCode::Unavailable, error.to_string()),
                 },
-                Err(error) => Reply::error(ErrorCode::BadRequest, &error.to_string()),
+                Err(error) => Reply::error(ErrorCode::BadRequest, error.to_string()),
             },
             other => {
                 let (to, answer) = oneshot::channel();
@@ -130,7 +130,7 @@ impl Server {
         };
         match done {
             Ok(()) => Reply::done(message),
-            Err(error) => Reply::error(ErrorCode::Internal, &error.to_string()),
+            Err(error) => Reply::error(ErrorCode::Internal, error.to_string()),
         }
     }
 

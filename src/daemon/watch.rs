@@ -36,9 +36,9 @@ impl Watcher {
     ) -> Result<Self, FsError> {
         let state_dir = config.state_dir.clone();
         let mut watch = Watch::new()?;
-        watch.add(&state_dir, WatchMask::Entries)?;
-        watch.add(&state_dir.join("leases"), WatchMask::Closes)?;
-        watch.add(&config.task_dir, WatchMask::Entries)?;
+        watch.add(&state_dir, WatchMask::ENTRIES)?;
+        watch.add(&state_dir.join("leases"), WatchMask::CLOSES)?;
+        watch.add(&config.task_dir, WatchMask::ENTRIES)?;
         Ok(Self {
             watch,
             state_dir,
@@ -121,7 +121,7 @@ impl Watcher {
                 }
             }
             Err(error) => {
-                tracing::error!(folder = %folder.display(), %error, "the task folder cannot be read")
+                tracing::error!(folder = %folder.display(), %error, "the task folder cannot be read");
             }
         }
         let found: BTreeSet<TaskId> = tasks.iter().map(|t| t.id.clone()).collect();

@@ -102,7 +102,7 @@ impl Core {
                 self.conflicts.insert(task.clone(), conflict);
             }
             Err(ClaimRefusal::Failed(error)) if error.systemic => {
-                self.end_by_fault(now, error.detail, out)
+                self.end_by_fault(now, error.detail, out);
             }
             Err(ClaimRefusal::Failed(error)) => {
                 *self.attempted.entry(task.clone()).or_default() += 1;
@@ -145,36 +145,14 @@ impl Core {
         let flight = Flight {
             stages: self.stages_of(&spec),
             workers: (1..=workers).map(Worker::new).collect(),
-            lease: Some((granted.lease_id.clone(), granted.epoch)),
+            lease: Some((granted.lease_id, granted.epoch)),
             base: granted.base,
             iteration: self.tally.claims,
             spec,
             abort: None,
             since: now.mono,
         };
-        let claims = flight
-            .spec
-            .claims
-            .iter()
-            .map(|c| c.as_str().to_owned())
-            .collect();
-        self.record(
-            now,
-            out,
-            Some(task),
-            None,
-            FactBody::TaskClaimed {
-                title: flight.spec.title.clone(),
-                iteration: flight.iteration,
-                base: flight.base.clone(),
-                claims,
-                workers,
-                stages: flight.stages.iter().map(|s| s.name.clone()).collect(),
-                lease_id: granted.lease_id,
-                epoch: granted.epoch,
-                retry,
-            },
-        );
+        self.record_claim(now, &flight, retry, out);
         for worker in &flight.workers {
             out.push(Effect::PrepareWorktree {
                 task: task.clone(),
@@ -189,6 +167,24 @@ impl Core {
             flight.spec.title
         )));
         self.flights.insert(task.clone(), flight);
+    }
+
+    fn record_claim(&mut self, now: Now, flight: &Flight, retry: bool, out: &mut Out) {
+        let Some((lease_id, epoch)) = flight.lease.clone() else {
+            return;
+        };
+        let body = FactBody::TaskClaimed {
+            title: flight.spec.title.clone(),
+            iteration: flight.iteration,
+            base: flight.base.clone(),
+            claims: flight.spec.claims.to_strings(),
+            workers: u32::try_from(flight.workers.len()).unwrap_or(u32::MAX),
+            stages: flight.stages.iter().map(|s| s.name.clone()).collect(),
+            lease_id,
+            epoch,
+            retry,
+        };
+        self.record(now, out, Some(flight.id()), None, body);
     }
 
     pub(super) fn arm_task_clock(&self, now: Now, task: &TaskId, iteration: u32, out: &mut Out) {

@@ -320,12 +320,12 @@ impl Core {
                     if !asked || kill {
                         out.push(Effect::StopRun { run, kill });
                     }
-                } else if task.is_some() {
-                    if let CallState::AwaitingSlot { run } = &call.state {
-                        out.push(Effect::ForgetSlot { run: run.clone() });
-                        self.runs.remove(run);
-                        call.state = CallState::Pending;
-                    }
+                } else if let CallState::AwaitingSlot { run } = &call.state
+                    && task.is_some()
+                {
+                    out.push(Effect::ForgetSlot { run: run.clone() });
+                    self.runs.remove(run);
+                    call.state = CallState::Pending;
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::core::{Core, Out};
 use super::event::{EdgeError, Effect, WorkKept};
-use super::flight::{Abort, Phase, WorkerResult};
+use super::flight::{Abort, Flight, Phase, WorkerResult};
 use crate::ledger::FactBody;
 use crate::types::{Now, TaskId};
 
@@ -77,6 +77,7 @@ impl Core {
             Err(error) => {
                 // Behaviour 90: work that could not be kept blocks the whole task.
                 worker.phase = Phase::Done;
+                worker.work_lost = true;
                 worker.result = WorkerResult::Failed {
                     reason: format!("its work could not be kept: {}", error.detail),
                     blocked: true,
@@ -93,97 +94,61 @@ impl Core {
         if let Some((lease_id, epoch)) = flight.lease.clone() {
             out.push(Effect::Release { lease_id, epoch });
         }
-        match &flight.abort {
+        match flight.abort.clone() {
             Some(Abort::Cancelled(reason)) => {
-                self.record(
-                    now,
-                    out,
-                    Some(id),
-                    None,
-                    FactBody::TaskCancelled {
-                        reason: reason.clone(),
-                    },
-                );
                 out.push(Effect::Say(format!("{id} cancelled")));
-                return;
+                self.record(now, out, Some(id), None, FactBody::TaskCancelled { reason });
             }
-            Some(Abort::WallClock(reason)) => {
-                return self.settle_failure(now, id, reason.clone(), true, out);
-            }
-            None => {}
+            Some(Abort::WallClock(reason)) => self.settle_failure(now, id, reason, true, out),
+            None => self.end_by_results(now, id, &flight, out),
         }
+    }
+
+    fn end_by_results(&mut self, now: Now, id: &TaskId, flight: &Flight, out: &mut Out) {
         let passed: Vec<_> = flight
             .workers
             .iter()
             .filter(|w| w.result == WorkerResult::Passed)
             .collect();
-        let branches: Vec<String> = passed
-            .iter()
-            .filter_map(|w| w.worktree.as_ref().map(|t| t.branch.clone()))
-            .collect();
-        let failures: Vec<(String, bool)> = flight
-            .workers
-            .iter()
-            .filter_map(|w| match &w.result {
-                WorkerResult::Failed { reason, blocked } if flight.workers.len() > 1 => {
-                    Some((format!("worker {}: {reason}", w.no), *blocked))
-                }
-                WorkerResult::Failed { reason, blocked } => Some((reason.clone(), *blocked)),
-                _ => None,
-            })
-            .collect();
-        let uncaptured = failures
-            .iter()
-            .any(|(r, _)| r.contains("could not be kept"));
-        if passed.is_empty() || uncaptured {
+        let failures = failures_of(flight);
+        let lost_work = flight.workers.iter().any(|w| w.work_lost);
+        if passed.is_empty() || lost_work {
             let blocked = failures.iter().any(|(_, blocked)| *blocked);
             let reason = failures
                 .into_iter()
                 .map(|(r, _)| r)
                 .collect::<Vec<_>>()
                 .join("; ");
-            return if blocked {
-                self.block(now, id, reason, out)
+            if blocked {
+                self.block(now, id, reason, out);
             } else {
-                self.settle_failure(now, id, reason, true, out)
-            };
-        }
-        if flight.workers.len() > 1 {
-            self.tally.selections += 1;
-            out.push(Effect::Say(format!(
-                "{id} needs human selection: {}",
-                branches.join(", ")
-            )));
-            self.record(
-                now,
-                out,
-                Some(id),
-                None,
-                FactBody::TaskNeedsSelection { branches },
-            );
+                self.settle_failure(now, id, reason, true, out);
+            }
             return;
         }
-        let changed_files = passed
+        let branches: Vec<String> = passed
             .iter()
-            .flat_map(|w| w.changed_files.clone())
+            .filter_map(|w| w.worktree.as_ref().map(|t| t.branch.clone()))
             .collect();
+        let names = branches.join(", ");
+        if flight.workers.len() > 1 {
+            self.tally.selections += 1;
+            out.push(Effect::Say(format!("{id} needs human selection: {names}")));
+            let body = FactBody::TaskNeedsSelection { branches };
+            return self.record(now, out, Some(id), None, body);
+        }
         self.tally.completed += 1;
         self.tally.blockers = 0;
-        out.push(Effect::Say(format!(
-            "{id} completed on {}",
-            branches.join(", ")
-        )));
+        out.push(Effect::Say(format!("{id} completed on {names}")));
         self.done.push((id.clone(), branches.clone()));
-        self.record(
-            now,
-            out,
-            Some(id),
-            None,
-            FactBody::TaskCompleted {
-                branches,
-                changed_files,
-            },
-        );
+        let body = FactBody::TaskCompleted {
+            branches,
+            changed_files: passed
+                .iter()
+                .flat_map(|w| w.changed_files.clone())
+                .collect(),
+        };
+        self.record(now, out, Some(id), None, body);
     }
 
     /// A task did not pass. So many times: it is parked for a person.
@@ -218,4 +183,19 @@ impl Core {
         out.push(Effect::Say(format!("{id} blocked: {reason}")));
         self.record(now, out, Some(id), None, FactBody::TaskBlocked { reason });
     }
+}
+
+/// Why workers did not pass, and whether a role asked for a person.
+fn failures_of(flight: &Flight) -> Vec<(String, bool)> {
+    flight
+        .workers
+        .iter()
+        .filter_map(|w| match &w.result {
+            WorkerResult::Failed { reason, blocked } if flight.workers.len() > 1 => {
+                Some((format!("worker {}: {reason}", w.no), *blocked))
+            }
+            WorkerResult::Failed { reason, blocked } => Some((reason.clone(), *blocked)),
+            _ => None,
+        })
+        .collect()
 }

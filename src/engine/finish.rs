@@ -141,7 +141,7 @@ impl Core {
                 Some(Obstacle::Completed | Obstacle::Cancelled | Obstacle::Hold) => {}
                 Some(Obstacle::NeedsSelection) => waiting_for_people += 1,
                 Some(Obstacle::Blocked(_) | Obstacle::Deferred(_) | Obstacle::After(_)) => {
-                    open += 1
+                    open += 1;
                 }
                 Some(Obstacle::InFlightClaim(..) | Obstacle::ForeignClaim(..)) | None => {
                     open += 1;

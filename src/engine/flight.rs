@@ -164,6 +164,8 @@ pub(super) struct Worker {
     pub(super) worktree: Option<WorktreeReady>,
     pub(super) last_run: Option<RunId>,
     pub(super) changed_files: Vec<String>,
+    /// Its work could not be kept: nothing of the task may be promoted (behaviour 90).
+    pub(super) work_lost: bool,
 }
 
 impl Worker {
@@ -177,6 +179,7 @@ impl Worker {
             worktree: None,
             last_run: None,
             changed_files: Vec::new(),
+            work_lost: false,
         }
     }
 
@@ -262,7 +265,7 @@ pub(super) fn judge(calls: &[Call], require: Require) -> StageVerdict {
     for call in calls {
         match &call.state {
             CallState::Done(Verdict::Fail(reason)) => {
-                reasons.push(format!("{}: {reason}", call.role))
+                reasons.push(format!("{}: {reason}", call.role));
             }
             CallState::Done(Verdict::Blocked(reason)) => {
                 blocked = true;

@@ -138,7 +138,13 @@ impl Core {
     /// Tasks completed by this loop and all before it.
     #[must_use]
     pub fn completed_ever(&self) -> u32 {
-        u32::try_from(self.book.completed_count()).unwrap_or(u32::MAX)
+        u32::try_from(self.book.counts().completed).unwrap_or(u32::MAX)
+    }
+
+    /// The sequence number of the newest fact asked for; an answer is sent once it is durable.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        self.book.last_seq()
     }
 
     /// Blockers counted against a task.

@@ -9,8 +9,10 @@ use super::event::{Effect, Markers, TimerKey};
 use super::flight::{Call, CallState, Flight, Phase, Stage, Worker, WorkerResult};
 use crate::config::Config;
 use crate::gate::BatchGate;
-use crate::ledger::{FactBody, InFlight, LedgerState, LoopSettings, RunProgress, WorkerProgress};
-use crate::types::{LeaseId, Now, Outcome, RunId, TaskId, Verdict};
+use crate::ledger::{
+    FactBody, InFlight, LedgerState, LoopSettings, RunProgress, StageFailure, WorkerProgress,
+};
+use crate::types::{LeaseId, Now, Outcome, RunId, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -218,9 +220,9 @@ fn restore_worker<'a>(
         });
         worker.result = match (&progress.failed, captured.passed) {
             (_, true) => WorkerResult::Passed,
-            (Some((reason, blocked)), _) => WorkerResult::Failed {
-                reason: reason.clone(),
-                blocked: *blocked,
+            (Some(f), _) => WorkerResult::Failed {
+                reason: failure_text(f),
+                blocked: f.blocked,
             },
             (None, false) => WorkerResult::Failed {
                 reason: "did not pass".to_owned(),
@@ -229,10 +231,10 @@ fn restore_worker<'a>(
         };
         return worker;
     }
-    if let Some((reason, blocked)) = &progress.failed {
+    if let Some(f) = &progress.failed {
         worker.result = WorkerResult::Failed {
-            reason: reason.clone(),
-            blocked: *blocked,
+            reason: failure_text(f),
+            blocked: f.blocked,
         };
     }
     if !same_stages {
@@ -268,30 +270,31 @@ fn restore_worker<'a>(
 
 fn restore_call(call: &mut Call, run: &RunId, r: &RunProgress) {
     call.attempt = r.attempt;
-    call.state = match (&r.exited, r.started) {
-        (None, Some((pid, _))) => CallState::Running {
+    call.state = match (&r.exited, &r.started) {
+        (None, Some(start)) => CallState::Running {
             run: run.clone(),
-            pid,
+            pid: start.pid,
             since: std::time::Duration::ZERO,
         },
         (None, None) => CallState::Launched {
             run: run.clone(),
             slot_busy: false,
         },
-        (Some((Outcome::Cancelled, _)), _) => CallState::Pending,
-        (Some((outcome, verdict)), _) if outcome.is_infrastructure_failure() => {
+        (Some(end), _) if end.outcome == Outcome::Cancelled => CallState::Pending,
+        (Some(end), _) if end.outcome.is_infrastructure_failure() => {
             call.infrastructure_failures += 1;
             if call.infrastructure_failures <= call.limits.retries {
                 call.attempt += 1;
                 CallState::Pending
             } else {
-                CallState::Done(done(verdict))
+                CallState::Done(end.verdict.clone())
             }
         }
-        (Some((_, verdict)), _) => CallState::Done(done(verdict)),
+        (Some(end), _) => CallState::Done(end.verdict.clone()),
     };
 }
 
-fn done(verdict: &Verdict) -> Verdict {
-    verdict.clone()
+/// As the live path words it.
+fn failure_text(failure: &StageFailure) -> String {
+    format!("{}: {}", failure.stage, failure.reason)
 }

@@ -49,7 +49,7 @@ impl Core {
     pub(super) fn is_retry(&self, id: &TaskId) -> bool {
         self.attempted.contains_key(id)
             || self.book.is_deferred(id)
-            || self.book.blocked(id).is_some()
+            || self.book.is_blocked(id).is_some()
     }
 
     /// Why a queued task cannot be claimed now; none: it can.
@@ -61,20 +61,23 @@ impl Core {
         if self.book.is_cancelled(id) {
             return Some(Obstacle::Cancelled);
         }
-        if self.book.needs_selection(id) {
+        if self.book.needs_selection(id).is_some() {
             return Some(Obstacle::NeedsSelection);
         }
         if spec.state == TaskState::Hold {
             return Some(Obstacle::Hold);
         }
         let tried = self.attempted.get(id).copied().unwrap_or(0);
-        if let Some(blocked) = self.book.blocked(id) {
+        if let Some(blocked) = self.book.is_blocked(id) {
             if tried > 0 || blocked.count >= self.config.guards.task_blockers {
                 return Some(Obstacle::Blocked(blocked.reason.clone()));
             }
         } else if self.book.is_deferred(id) && tried > self.tries_before_rest(id) {
             return Some(Obstacle::Deferred(
-                self.book.deferred_reason(id).unwrap_or_default(),
+                self.book
+                    .deferred(id)
+                    .map(|d| d.reason.clone())
+                    .unwrap_or_default(),
             ));
         }
         let missing: Vec<TaskId> = spec

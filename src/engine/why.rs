@@ -79,19 +79,8 @@ impl Core {
     }
 
     fn why_queued(&self) -> Why {
-        if self.markers.estop {
-            return why(
-                Standing::Waiting,
-                Some(WaitFor::Human),
-                "emergency stop is on: `flockd thaw` goes on",
-            );
-        }
-        if self.markers.paused {
-            return why(
-                Standing::Waiting,
-                Some(WaitFor::Human),
-                "dispatch is paused: `flockd resume` goes on",
-            );
+        if let Some(held) = self.why_held() {
+            return held;
         }
         if let Some(ending) = &self.ending {
             return why(
@@ -185,6 +174,15 @@ impl Core {
         }
     }
 
+    fn why_held(&self) -> Option<Why> {
+        let way_out = match self.markers {
+            m if m.estop => "emergency stop is on: `flockd thaw` goes on",
+            m if m.paused => "dispatch is paused: `flockd resume` goes on",
+            _ => return None,
+        };
+        Some(why(Standing::Waiting, Some(WaitFor::Human), way_out))
+    }
+
     fn why_in_flight(&self, flight: &Flight, now: Now) -> Why {
         let calls = || flight.workers.iter().flat_map(|w| &w.calls);
         let running: Vec<&str> = calls()
@@ -198,17 +196,8 @@ impl Core {
                 format!("running: {}", running.join(", ")),
             );
         }
-        if self.markers.estop || self.markers.paused {
-            let way_out = if self.markers.estop {
-                "`flockd thaw`"
-            } else {
-                "`flockd resume`"
-            };
-            return why(
-                Standing::Waiting,
-                Some(WaitFor::Human),
-                format!("dispatch is held: {way_out} goes on"),
-            );
+        if let Some(held) = self.why_held() {
+            return held;
         }
         let waits = |c: &&Call| {
             matches!(

@@ -1,181 +1,260 @@
-//! The operations that the ledger needs of a disk, as a trait: the real one here, one that fails and
-//! one that loses power in `disk_fault` and `disk_crash`. Knows nothing of what is written.
+//! The few file operations that the ledger is made of, as a trait: the real disk, one that fails at
+//! a chosen operation, and one that loses power at a chosen operation. Knows nothing of facts.
 
-use super::error::{Context, FsError};
-use super::files;
-use super::lock::Lock;
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use super::files::{Access, open};
+use super::{FsError, Lock};
+use std::fmt::Debug;
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// An append-only file on a [`Disk`].
-pub trait DiskFile: Send {
-    /// Appends all bytes. Not guaranteed: that anything of them survives power loss, or that nothing
-    /// of them is written when it fails.
+pub use super::disk_crash::CrashDisk;
+pub use super::disk_cut::{Cut, DataKept, NamesKept, Survival};
+pub use super::disk_fault::{Fault, FaultDisk};
+
+/// An operation that changes a disk; reads are not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DiskOp {
+    /// A folder was created.
+    CreateDir,
+    /// A file was created.
+    Create,
+    /// Bytes were appended.
+    Append,
+    /// A file's content was made durable.
+    SyncData,
+    /// A folder's names were made durable.
+    SyncDir,
+    /// A name was moved.
+    Rename,
+    /// A file was cut.
+    Truncate,
+    /// A name was removed.
+    Remove,
+    /// A file was made read-only.
+    SetReadonly,
+}
+
+/// A file open for appending.
+pub trait DiskFile: Send + Debug {
+    /// Adds bytes at the end. Not durable. After an error any part of them may be in the file.
     ///
     /// # Errors
-    /// [`FsError`].
+    /// The system's refusal.
     fn append(&mut self, bytes: &[u8]) -> Result<(), FsError>;
 
-    /// Brings what was appended to the disk.
+    /// Makes what was appended durable (fdatasync). After an error nothing is known of the content,
+    /// and another call may succeed without having written it.
     ///
     /// # Errors
-    /// [`FsError`]; after one the content may be lost although a later sync succeeds: never retry.
+    /// The system's refusal.
     fn sync_data(&mut self) -> Result<(), FsError>;
 }
 
-/// Files and folders as the ledger uses them.
-pub trait Disk: Send + Sync {
-    /// Makes a folder and those above it.
-    ///
-    /// # Errors
-    /// [`FsError`].
-    fn create_dir_all(&self, path: &Path) -> Result<(), FsError>;
+/// Keeps a file locked until it is dropped.
+pub trait DiskLock: Send + Debug {}
 
-    /// The names of the plain files in a folder, sorted; none when it is not there.
+/// A disk. Names become durable by [`Disk::sync_dir`], content by [`DiskFile::sync_data`].
+pub trait Disk: Send + Sync + Debug {
+    /// Creates a folder and those above it; an existing one is fine.
     ///
     /// # Errors
-    /// [`FsError`].
-    fn list(&self, dir: &Path) -> Result<Vec<String>, FsError>;
+    /// The system's refusal.
+    fn create_dir(&self, path: &Path) -> Result<(), FsError>;
 
-    /// A whole file; none when it is not there.
+    /// Creates a file, mode 0600; fails when the name is taken.
     ///
     /// # Errors
-    /// [`FsError`].
-    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, FsError>;
+    /// The system's refusal.
+    fn create_new(&self, path: &Path) -> Result<Box<dyn DiskFile>, FsError>;
 
-    /// Makes an empty file, mode 0600, that must not be there yet.
+    /// Opens an existing file for appending.
     ///
     /// # Errors
-    /// [`FsError`].
-    fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>, FsError>;
-
-    /// Opens an existing file to append to it.
-    ///
-    /// # Errors
-    /// [`FsError`].
+    /// The system's refusal.
     fn open_append(&self, path: &Path) -> Result<Box<dyn DiskFile>, FsError>;
 
-    /// Cuts a file and brings the cut to the disk.
+    /// Creates a file and keeps it locked as long as the returned handle lives.
     ///
     /// # Errors
-    /// [`FsError`].
-    fn truncate(&self, path: &Path, len: u64) -> Result<(), FsError>;
+    /// The system's refusal.
+    fn create_locked(&self, path: &Path) -> Result<Box<dyn DiskFile>, FsError>;
 
-    /// Nobody is to write this file again (mode 0400).
+    /// Locks an existing file if nobody has it; `None` when somebody has.
     ///
     /// # Errors
-    /// [`FsError`].
-    fn set_readonly(&self, path: &Path) -> Result<(), FsError>;
+    /// The system's refusal.
+    fn try_lock(&self, path: &Path) -> Result<Option<Box<dyn DiskLock>>, FsError>;
 
-    /// Removes a file; one that is not there is no error.
+    /// The bytes of a file; `None` when there is none.
     ///
     /// # Errors
-    /// [`FsError`].
-    fn remove(&self, path: &Path) -> Result<(), FsError>;
+    /// The system's refusal.
+    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, FsError>;
 
-    /// Brings a folder's names to the disk.
+    /// The names in a folder, sorted; empty when there is no folder. Names that are no UTF-8 are
+    /// left out: none of ours is such.
     ///
     /// # Errors
-    /// [`FsError`].
+    /// The system's refusal.
+    fn list(&self, dir: &Path) -> Result<Vec<String>, FsError>;
+
+    /// Makes the names in a folder durable.
+    ///
+    /// # Errors
+    /// The system's refusal.
     fn sync_dir(&self, dir: &Path) -> Result<(), FsError>;
 
-    /// Takes the file's lock until the answer is dropped; none when a living process has it.
+    /// Moves a name over another one in the same folder.
     ///
     /// # Errors
-    /// [`FsError`].
-    fn try_hold(&self, path: &Path) -> Result<Option<Box<dyn Send>>, FsError>;
+    /// The system's refusal.
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FsError>;
+
+    /// Cuts a file; durable after its [`DiskFile::sync_data`].
+    ///
+    /// # Errors
+    /// The system's refusal.
+    fn truncate(&self, path: &Path, len: u64) -> Result<(), FsError>;
+
+    /// Removes a name; a missing one is fine.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    fn remove(&self, path: &Path) -> Result<(), FsError>;
+
+    /// Makes a file read-only for everybody (mode 0400).
+    ///
+    /// # Errors
+    /// The system's refusal.
+    fn set_readonly(&self, path: &Path) -> Result<(), FsError>;
+
+    /// Replaces a file atomically, not durably, as [`super::replace_cached`].
+    ///
+    /// # Errors
+    /// The system's refusal.
+    fn replace_cached(&self, path: &Path, bytes: &[u8]) -> Result<(), FsError>;
 }
 
-/// The disk of this machine.
+/// The disk itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
+#[derive(Debug)]
 struct RealFile {
     file: File,
     path: PathBuf,
 }
 
+impl RealFile {
+    fn boxed(path: &Path, access: Access) -> Result<Box<dyn DiskFile>, FsError> {
+        Ok(Box::new(Self {
+            file: open(path, access)?,
+            path: path.to_owned(),
+        }))
+    }
+}
+
 impl DiskFile for RealFile {
     fn append(&mut self, bytes: &[u8]) -> Result<(), FsError> {
-        self.file.write_all(bytes).context("append to", &self.path)
+        self.file
+            .write_all(bytes)
+            .map_err(FsError::io("append to", &self.path))
     }
 
     fn sync_data(&mut self) -> Result<(), FsError> {
-        self.file.sync_data().context("sync", &self.path)
+        self.file
+            .sync_data()
+            .map_err(FsError::io("sync", &self.path))
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "fsx is the module that the ban sends people to"
-)]
-fn open(options: &mut OpenOptions, path: &Path) -> Result<File, FsError> {
-    options
-        .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
-        .open(path)
-        .map_err(|e| files::refused(path, e, "open"))
+impl DiskFile for Lock {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), FsError> {
+        Self::append(self, bytes).map_err(FsError::io("append to", self.path()))
+    }
+
+    fn sync_data(&mut self) -> Result<(), FsError> {
+        Self::sync_data(self).map_err(FsError::io("sync", self.path()))
+    }
 }
 
+impl DiskLock for Lock {}
+
 impl Disk for RealDisk {
-    fn create_dir_all(&self, path: &Path) -> Result<(), FsError> {
-        files::create_dir_all(path)
+    fn create_dir(&self, path: &Path) -> Result<(), FsError> {
+        super::create_dir_all(path)
+    }
+
+    fn create_new(&self, path: &Path) -> Result<Box<dyn DiskFile>, FsError> {
+        RealFile::boxed(path, Access::CreateNew)
+    }
+
+    fn open_append(&self, path: &Path) -> Result<Box<dyn DiskFile>, FsError> {
+        RealFile::boxed(path, Access::AppendExisting)
+    }
+
+    fn create_locked(&self, path: &Path) -> Result<Box<dyn DiskFile>, FsError> {
+        Ok(Box::new(Lock::exclusive(path)?))
+    }
+
+    fn try_lock(&self, path: &Path) -> Result<Option<Box<dyn DiskLock>>, FsError> {
+        let lock = Lock::try_exclusive(path)?;
+        Ok(lock.map(|lock| Box::new(lock) as Box<dyn DiskLock>))
+    }
+
+    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, FsError> {
+        super::read(path)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>, FsError> {
         let entries = match std::fs::read_dir(dir) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.context("list", dir)?,
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(FsError::io("list", dir)(error)),
         };
         let mut names = Vec::new();
         for entry in entries {
-            let entry = entry.context("list", dir)?;
-            if entry.file_type().is_ok_and(|t| !t.is_dir()) {
-                names.extend(entry.file_name().into_string());
-            }
+            let entry = entry.map_err(FsError::io("list", dir))?;
+            names.extend(entry.file_name().into_string().ok());
         }
         names.sort();
         Ok(names)
     }
 
-    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, FsError> {
-        files::read(path)
+    fn sync_dir(&self, dir: &Path) -> Result<(), FsError> {
+        super::sync_dir(dir)
     }
 
-    fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>, FsError> {
-        let mut options = OpenOptions::new();
-        let file = open(options.append(true).create_new(true).mode(0o600), path)?;
-        let path = path.to_owned();
-        Ok(Box::new(RealFile { file, path }))
-    }
-
-    fn open_append(&self, path: &Path) -> Result<Box<dyn DiskFile>, FsError> {
-        let file = open(OpenOptions::new().append(true), path)?;
-        let path = path.to_owned();
-        Ok(Box::new(RealFile { file, path }))
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "fsx is the module that renames; the callers sync the folder"
+    )]
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FsError> {
+        std::fs::rename(from, to).map_err(FsError::io("rename", from))
     }
 
     fn truncate(&self, path: &Path, len: u64) -> Result<(), FsError> {
-        let file = open(OpenOptions::new().write(true), path)?;
-        file.set_len(len).context("cut", path)?;
-        file.sync_all().context("sync", path)
+        open(path, Access::AppendExisting)?
+            .set_len(len)
+            .map_err(FsError::io("truncate", path))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), FsError> {
+        super::remove(path)
     }
 
     fn set_readonly(&self, path: &Path) -> Result<(), FsError> {
         std::fs::set_permissions(path, Permissions::from_mode(0o400))
-            .context("set the mode of", path)
+            .map_err(FsError::io("make read-only", path))
     }
 
-    fn remove(&self, path: &Path) -> Result<(), FsError> {
-        files::remove(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<(), FsError> {
-        files::sync_dir(dir)
-    }
-
-    fn try_hold(&self, path: &Path) -> Result<Option<Box<dyn Send>>, FsError> {
-        Ok(Lock::try_exclusive(path)?.map(|lock| Box::new(lock) as Box<dyn Send>))
+    fn replace_cached(&self, path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+        super::replace_cached(path, bytes)
     }
 }
+
+#[cfg(test)]
+#[path = "disk_tests.rs"]
+mod tests;

@@ -1,7 +1,9 @@
-//! Files, folders, locks and change notices. The only module that writes, renames, removes or locks
-//! a file; it knows nothing of what is in them.
+//! Every file that flockd writes, replaces, removes, locks or watches; knows nothing of what is in them.
 
 pub mod disk;
+mod disk_crash;
+mod disk_cut;
+mod disk_fault;
 mod error;
 mod files;
 mod guard;
@@ -16,5 +18,7 @@ pub use files::{
     sync_dir, sync_file, sync_file_system, truncate,
 };
 pub use guard::{check_lockable, refuse_symlink};
+pub use lock::Lock;
 pub use replace::{create_new_durable, replace_cached, replace_durable, sweep_temps};
 pub use runtime_dir::runtime_dir;
+pub use watch::{Change, Watch, WatchMask};

@@ -40,7 +40,7 @@ pub(super) fn remove(state_dir: &Path, id: &LeaseId) {
 /// Only under the leases lock.
 pub(super) fn sweep(state_dir: &Path, known: &HashSet<&str>) -> Result<usize, LeaseError> {
     let folder = folder(state_dir);
-    let entries = std::fs::read_dir(&folder).map_err(|e| FsError::other("read", &folder, e))?;
+    let entries = std::fs::read_dir(&folder).map_err(FsError::io("read", &folder))?;
     let mut swept = 0;
     for entry in entries.flatten() {
         let name = entry.file_name();

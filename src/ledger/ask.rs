@@ -1,85 +1,49 @@
-//! Questions to the state that follows from the facts.
+//! Questions that the loop asks the state besides the plain look-ups.
 
-use super::progress::{Blocked, InFlight, RunProgress};
+use super::error::LedgerError;
+use super::reader::read_facts;
 use super::state::LedgerState;
 use crate::types::{RunId, TaskId};
+use std::path::Path;
 
 impl LedgerState {
-    /// The sequence number of the last fact; 0 for none.
+    /// Whether a run was intended and is not known to have ended.
     #[must_use]
-    pub fn last_seq(&self) -> u64 {
-        self.last_seq
+    pub fn is_open(&self, run: &RunId) -> bool {
+        self.open_runs.contains_key(run)
     }
 
-    /// The largest fencing token that was ever recorded.
+    /// The task of an open run.
     #[must_use]
-    pub fn max_epoch(&self) -> u64 {
-        self.max_epoch
+    pub fn task_of_run(&self, run: &RunId) -> Option<TaskId> {
+        self.open_runs.get(run)?.task.clone()
     }
 
-    /// Whether a task is done.
+    /// Whether some fact says where the task stands.
     #[must_use]
-    pub fn is_completed(&self, task: &TaskId) -> bool {
-        self.completed.contains(task)
+    pub fn knows(&self, task: &TaskId) -> bool {
+        self.is_completed(task)
+            || self.is_deferred(task)
+            || self.is_blocked(task).is_some()
+            || self.is_cancelled(task)
+            || self.needs_selection(task).is_some()
+            || self.in_flight_task(task).is_some()
     }
 
-    /// Whether a task did not pass and may be tried again.
-    #[must_use]
-    pub fn is_deferred(&self, task: &TaskId) -> bool {
-        self.deferred.contains(task)
-    }
-
-    /// Whether a person is to choose among a task's branches.
-    #[must_use]
-    pub fn needs_selection(&self, task: &TaskId) -> bool {
-        self.needs_selection.contains(task)
-    }
-
-    /// Why a task needs a person, if it does.
-    #[must_use]
-    pub fn blocked(&self, task: &TaskId) -> Option<&Blocked> {
-        self.blocked.get(task)
-    }
-
-    /// How many tasks are done.
-    #[must_use]
-    pub fn completed_count(&self) -> usize {
-        self.completed.len()
-    }
-
-    /// Blockers since the last completion, or since the loop began.
-    #[must_use]
-    pub fn consecutive_blockers(&self) -> u32 {
-        self.consecutive_blockers
-    }
-
-    /// The last 50 warnings of this loop, newest last.
+    /// The newest warnings of the current loop, oldest first.
     pub fn warnings(&self) -> impl Iterator<Item = &str> {
         self.warnings.iter().map(String::as_str)
     }
+}
 
-    /// Tasks in flight, by id.
-    pub fn in_flight(&self) -> impl Iterator<Item = (&TaskId, &InFlight)> {
-        self.in_flight.iter()
+/// The state of a ledger that somebody else may be writing. Takes no lock and changes nothing.
+///
+/// # Errors
+/// As [`read_facts`].
+pub fn replay_read_only(state_dir: &Path) -> Result<LedgerState, LedgerError> {
+    let mut state = LedgerState::default();
+    for fact in read_facts(state_dir, 0) {
+        state.apply(&fact?);
     }
-
-    /// Runs that were intended and have not exited, those of no task too.
-    pub fn open_runs(&self) -> impl Iterator<Item = (&RunId, &RunProgress)> {
-        let of_flights = self.in_flight.values().flat_map(|flight| &flight.runs);
-        of_flights
-            .filter(|(_, run)| run.exited.is_none())
-            .chain(self.loose_runs())
-    }
-
-    /// Whether a run was intended and has not exited.
-    #[must_use]
-    pub fn is_open(&self, run: &RunId) -> bool {
-        self.run(run).is_some_and(|r| r.exited.is_none())
-    }
-
-    /// The task of a run that is open or whose task is in flight.
-    #[must_use]
-    pub fn task_of_run(&self, run: &RunId) -> Option<TaskId> {
-        self.run(run)?.task.clone()
-    }
+    Ok(state)
 }

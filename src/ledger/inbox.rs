@@ -1,195 +1,191 @@
-//! Facts of processes that are not the writer: each has a file of its own in `ledger/inbox`, which the
-//! writer takes in whole once the process is gone.
-//!
-//! Taking in is idempotent: every fact that came through the inbox says in its line from which file and
-//! place, so that a crash before the file's removal doubles nothing.
+//! Facts of processes that are not the ledger's writer: a file each, taken in as a whole when its
+//! process is done or dead.
 
-use super::append::{Appender, Entry};
-use super::codec::{self, Origin, Sum};
+use super::codec::{Source, encode};
 use super::error::LedgerError;
 use super::fact::{Fact, NewFact};
-use super::segment;
+use super::log::{Log, create_layout, inbox_dir, ledger_dir};
+use super::recovery::RecoveryNote;
+use super::segment::{Chain, End, Tail, scan};
 use crate::fsx::disk::{Disk, DiskFile, RealDisk};
-use crate::fsx::lock::Lock;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const SUFFIX: &str = ".jsonl";
-/// Facts of one batch at most.
-pub(super) const BATCH_FACTS_MAX: usize = 1_024;
-
-pub(super) fn folder(state_dir: &Path) -> PathBuf {
-    segment::folder(state_dir).join("inbox")
-}
-
-/// One process's facts on their way to the ledger.
+/// The facts of one process, in a file of its own under `ledger/inbox/` that it keeps locked.
+///
+/// The daemon takes the facts into the ledger once the lock is free, that is when this value is
+/// dropped or the process dies.
+#[derive(Debug)]
 pub struct Inbox {
     file: Box<dyn DiskFile>,
-    seq: u64,
-    sum: Sum,
-    failed: Option<LedgerError>,
-    /// Held while this lives: the writer leaves the file alone.
-    _lock: Lock,
+    path: PathBuf,
+    chain: Chain,
+    latched: Option<LedgerError>,
 }
 
 impl Inbox {
-    /// Makes this process's file.
+    /// Creates the file, durably.
     ///
     /// # Errors
-    /// [`LedgerError::Disk`].
+    /// The disk's refusal.
     pub fn create(state_dir: &Path) -> Result<Self, LedgerError> {
-        let dir = folder(state_dir);
-        RealDisk.create_dir_all(&dir)?;
-        let path = dir.join(format!("{}{SUFFIX}", ulid::Ulid::generate()));
-        let lock = Lock::exclusive(&path)?;
-        let mut file = RealDisk.open_append(&path)?;
-        file.sync_data()?;
-        RealDisk.sync_dir(&dir)?;
+        Self::create_on(&RealDisk, state_dir)
+    }
+
+    /// [`Inbox::create`] on another disk than the real one.
+    ///
+    /// # Errors
+    /// The disk's refusal.
+    pub fn create_on(disk: &dyn Disk, state_dir: &Path) -> Result<Self, LedgerError> {
+        create_layout(disk, state_dir)?;
+        let dir = inbox_dir(state_dir);
+        let path = dir.join(format!("{}.jsonl", ulid::Ulid::generate()));
+        let file = disk.create_locked(&path)?;
+        disk.sync_dir(&dir)?;
+        disk.sync_dir(&ledger_dir(state_dir))?;
+        disk.sync_dir(state_dir)?;
         Ok(Self {
             file,
-            seq: 0,
-            sum: Sum::default(),
-            failed: None,
-            _lock: lock,
+            path,
+            chain: Chain::START,
+            latched: None,
         })
     }
 
-    /// Makes facts durable. After the first error every call answers it.
-    ///
-    /// # Errors
-    /// [`LedgerError`].
-    pub fn append(&mut self, facts: &[NewFact]) -> Result<(), LedgerError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let done = self.write(facts);
-        self.failed = done.as_ref().err().cloned();
-        done
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    fn write(&mut self, facts: &[NewFact]) -> Result<(), LedgerError> {
-        let (mut buffer, mut sum, mut seq) = (Vec::new(), self.sum, self.seq);
-        for fact in facts {
-            seq += 1;
-            sum = codec::encode(fact, seq, None, sum, &mut buffer)?;
+    /// Adds facts by one write and one sync: durable when this returns.
+    ///
+    /// # Errors
+    /// The disk's refusal; after the first one every call gets it again.
+    pub fn append(&mut self, facts: &[NewFact]) -> Result<(), LedgerError> {
+        if let Some(error) = &self.latched {
+            return Err(error.clone());
         }
-        self.file.append(&buffer)?;
-        self.file.sync_data()?;
-        (self.seq, self.sum) = (seq, sum);
+        let mut buffer = Vec::new();
+        let mut chain = self.chain;
+        for fact in facts {
+            let fact = Fact {
+                seq: chain.seq.saturating_add(1),
+                at: fact.at,
+                task: fact.task.clone(),
+                run: fact.run.clone(),
+                body: fact.body.clone(),
+            };
+            let sum = encode(&fact, None, chain.sum, &mut buffer)?;
+            chain = Chain { seq: fact.seq, sum };
+        }
+        let written = self
+            .file
+            .append(&buffer)
+            .and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            let error = LedgerError::from(error);
+            self.latched = Some(error.clone());
+            return Err(error);
+        }
+        self.chain = chain;
         Ok(())
     }
 }
 
-/// What the writer knows of the inbox: how many facts of a file are in the ledger already.
-#[derive(Default)]
-pub(super) struct Taken(HashMap<String, u64>);
-
-impl Taken {
-    /// Remembers that a fact of a file is in the ledger.
-    pub(super) fn note(&mut self, from: &Origin) {
-        let taken = self.0.entry(from.file.clone()).or_default();
-        *taken = (*taken).max(from.seq);
-    }
-
-    /// Forgets files that are gone: nothing of them can come again.
-    pub(super) fn retain(&mut self, names: &[String]) {
-        let stem = |name: &String| name.strip_suffix(SUFFIX).map(str::to_owned);
-        let there: std::collections::HashSet<String> = names.iter().filter_map(stem).collect();
-        self.0.retain(|file, _| there.contains(file));
-    }
-}
-
-/// Takes in all files whose process is gone and gives the new facts to `each`; the answer says what was
-/// left and why. Only an error of the ledger itself is an error.
-pub(super) fn ingest(
-    state_dir: &Path,
-    disk: &Arc<dyn Disk>,
-    taken: &mut Taken,
-    appender: &mut Appender,
-    each: &mut dyn FnMut(Vec<Fact>),
-) -> Result<Vec<String>, LedgerError> {
-    let dir = folder(state_dir);
-    let names = disk.list(&dir)?;
-    taken.retain(&names);
-    let mut left = Vec::new();
-    for name in &names {
-        let Some(stem) = name.strip_suffix(SUFFIX) else {
-            continue;
-        };
-        let path = dir.join(name);
-        let Some(held) = disk.try_hold(&path)? else {
-            continue;
-        };
-        let bytes = disk.read(&path)?.unwrap_or_default();
-        let entries = match parse(stem, &bytes) {
-            Ok(entries) => entries,
-            Err((line, detail)) => {
-                left.push(format!(
-                    "{} is left where it is: line {line} is damaged: {detail}; remove it to be rid of it",
-                    path.display()
-                ));
+impl Log {
+    /// Takes in all inbox files whose process is done or dead, and removes them.
+    ///
+    /// Every ingested line names its file and its number there. After a crash in between, what the
+    /// ledger has already is skipped, so no fact is doubled; a file is removed only after its facts
+    /// are durable, so none is lost.
+    pub(super) fn ingest(
+        &mut self,
+        each: &mut dyn FnMut(Vec<Fact>),
+    ) -> Result<Vec<RecoveryNote>, LedgerError> {
+        let mut notes = Vec::new();
+        let dir = inbox_dir(&self.state_dir);
+        for name in self.disk.list(&dir)? {
+            let Some(stem) = name.strip_suffix(".jsonl") else {
                 continue;
-            }
-        };
-        let done = taken.0.get(stem).copied().unwrap_or_default();
-        let is_new = |entry: &Entry| entry.1.as_ref().is_some_and(|from| from.seq > done);
-        let mut fresh = entries.into_iter().filter(is_new).peekable();
-        while fresh.peek().is_some() {
-            let batch: Vec<Entry> = fresh.by_ref().take(BATCH_FACTS_MAX).collect();
-            let last = batch.last().and_then(|entry| entry.1.clone());
-            each(appender.append(batch)?);
-            last.iter().for_each(|from| taken.note(from));
-        }
-        if let Err(error) = disk.remove(&path) {
-            left.push(format!(
-                "{} is in the ledger but stays: {error}",
-                path.display()
-            ));
-        }
-        drop(held);
-    }
-    Ok(left)
-}
-
-/// The facts of an inbox file; a torn end was never acknowledged and is left out.
-fn parse(stem: &str, bytes: &[u8]) -> Result<Vec<Entry>, (usize, String)> {
-    let (mut sum, mut entries) = (Sum::default(), Vec::new());
-    let mut lines = bytes.split_inclusive(|b| *b == b'\n').zip(1..);
-    while let Some((line, number)) = lines.next() {
-        let decoded = match line.strip_suffix(b"\n") {
-            None => break,
-            Some(text) => codec::decode(text, sum),
-        };
-        match decoded {
-            Ok(line) => {
-                sum = line.sum;
-                let from = Origin {
-                    file: stem.to_owned(),
-                    seq: line.fact.seq,
-                };
-                entries.push((unnumbered(line.fact), Some(from)));
-            }
-            Err(detail) => {
-                let intact_follows = lines.any(|(line, _)| {
-                    line.strip_suffix(b"\n")
-                        .is_some_and(codec::looks_like_a_fact)
+            };
+            let path = dir.join(&name);
+            let disk = Arc::clone(&self.disk);
+            // Held until the file is removed: a process that is about to lock it notices.
+            let Some(_lock) = disk.try_lock(&path)? else {
+                continue;
+            };
+            let (facts, end) = self.take_in(&path, stem)?;
+            if !facts.is_empty() {
+                notes.push(RecoveryNote::Ingested {
+                    path: path.clone(),
+                    facts: facts.len(),
                 });
-                if intact_follows {
-                    return Err((number, detail));
+                each(facts);
+            }
+            if let End::Damaged { line, offset, why } = end {
+                let kept = dir.join(format!("{stem}.damaged"));
+                disk.rename(&path, &kept)?;
+                notes.push(RecoveryNote::DamagedInbox {
+                    path: kept,
+                    why: format!("line {line}, byte {offset}: {why}"),
+                });
+            } else {
+                disk.remove(&path)?;
+            }
+            self.ingested.remove(stem);
+        }
+        Ok(notes)
+    }
+
+    fn take_in(&mut self, path: &Path, stem: &str) -> Result<(Vec<Fact>, End), LedgerError> {
+        let bytes = self.disk.read(path)?.unwrap_or_default();
+        let seen = self.ingested.get(stem).copied().unwrap_or(0);
+        let mut lines = Vec::new();
+        let end = scan(
+            &bytes,
+            &mut { Chain::START },
+            Tail::MayBeTorn,
+            &mut |line| {
+                if line.fact.seq > seen {
+                    lines.push(line.fact);
                 }
-                break;
+            },
+        );
+        let mut facts = Vec::new();
+        let mut rest = lines.into_iter().peekable();
+        while rest.peek().is_some() {
+            let mut batch = self.batch();
+            while let Some(fact) = rest.next_if(|_| !batch.is_full(&self.limits)) {
+                let source = Source {
+                    inbox: stem.to_owned(),
+                    seq: fact.seq,
+                };
+                let Fact {
+                    at,
+                    task,
+                    run,
+                    body,
+                    ..
+                } = fact;
+                batch.push([(
+                    NewFact {
+                        at,
+                        task,
+                        run,
+                        body,
+                    },
+                    Some(source),
+                )])?;
+            }
+            let last = batch.facts.len();
+            facts.extend(self.commit(batch)?);
+            // Within this process an error after here must not take them in again.
+            *self.ingested.entry(stem.to_owned()).or_default() += last as u64;
+            if self.is_segment_full() {
+                self.rotate()?;
             }
         }
-    }
-    Ok(entries)
-}
-
-fn unnumbered(fact: Fact) -> NewFact {
-    NewFact {
-        at: fact.at,
-        task: fact.task,
-        run: fact.run,
-        body: fact.body,
+        Ok((facts, end))
     }
 }

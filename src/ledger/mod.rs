@@ -1,32 +1,35 @@
-//! The ledger: facts, their durable log with one writer, and the state that follows from them. Knows
-//! nothing of the loop that records them.
+//! The ledger: facts, their durable log, and the state and the view that follow from them.
 
-mod append;
+mod apply;
 mod ask;
 mod codec;
 mod error;
 mod fact;
-mod handle;
 mod inbox;
+mod log;
 mod ordered;
-mod pending;
 mod progress;
 mod reader;
 mod recovery;
 mod segment;
 mod state;
+#[cfg(test)]
+mod testing;
 mod version;
 mod view;
 mod writer;
 
+pub use ask::replay_read_only;
 pub use error::LedgerError;
 pub use fact::{Fact, FactBody, LoopSettings, NewFact};
-pub use handle::LedgerHandle;
 pub use inbox::Inbox;
-pub use pending::Pending;
-pub use progress::{Blocked, Captured, InFlight, RunProgress, WorkerProgress};
-pub use reader::{Verified, read_facts, verify};
-pub use recovery::{Ledger, Note, replay};
-pub use state::LedgerState;
+pub use log::LedgerLimits;
+pub use progress::{
+    InFlight, OpenRun, RunEnd, RunProgress, RunStart, StageFailure, WorkerCapture, WorkerProgress,
+};
+pub use reader::{FactReader, Verified, read_facts, verify};
+pub use recovery::{Ledger, RecoveryNote};
+pub use state::{BlockedInfo, Counts, DeferredInfo, LedgerState, WaitingInfo};
 pub use version::ensure_version;
-pub use view::DaemonInfo;
+pub use view::{DaemonInfo, ViewContext, render};
+pub use writer::{LedgerHandle, Pending, ViewSettings};

@@ -143,7 +143,7 @@ fn conformance_every_recording_keeps_its_bytes_and_its_end() {
         match ending {
             Ending::Code(expected) => assert_eq!(code, Some(expected), "{file}"),
             Ending::Signal(signal) => {
-                assert_eq!(ended.report.signal, Some(i32::from(signal)), "{file}")
+                assert_eq!(ended.report.signal, Some(i32::from(signal)), "{file}");
             }
             Ending::Hangs { .. } | Ending::Stopped => {}
         }

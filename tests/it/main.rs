@@ -15,6 +15,7 @@ mod lease;
 mod makefile;
 mod runner;
 mod sandbox;
+mod shipped;
 mod tidy;
 
 use std::collections::BTreeSet;

@@ -3,8 +3,8 @@
 mod runs;
 mod sandbox;
 
-pub(crate) use runs::{Ended, Runs};
-pub(crate) use sandbox::Sandbox;
+pub(crate) use runs::Runs;
+pub(crate) use sandbox::{Sandbox, copy_of_repository};
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -22,7 +22,6 @@ pub(crate) struct Runs {
 pub(crate) struct Ended {
     pub(crate) report: ExitReport,
     pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
 }
 
 impl Runs {
@@ -53,11 +52,6 @@ impl Runs {
             events,
             started: 0,
         }
-    }
-
-    /// A folder for the run's own files.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
     }
 
     /// Limits that nothing of a test meets by itself.
@@ -102,12 +96,8 @@ impl Runs {
             pool.settled(&run_id);
             report
         });
-        let read = |name: &str| std::fs::read(dir.join(name)).unwrap_or_default();
-        Ended {
-            report,
-            stdout: read("stdout.log"),
-            stderr: read("stderr.log"),
-        }
+        let stdout = std::fs::read(dir.join("stdout.log")).unwrap_or_default();
+        Ended { report, stdout }
     }
 
     fn spec(&mut self, argv: &[&str], limits: RunLimits) -> RunSpec {

@@ -1,6 +1,6 @@
 //! A git repository of its own in a temporary folder, for tests that run the real program.
 
-use super::{fake_agent, flockd};
+use super::{fake_agent, flockd, repository};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -107,4 +107,19 @@ impl Sandbox {
         command.stdin(std::process::Stdio::null());
         command
     }
+}
+
+/// This repository's files as they are now, committed in a temporary repository.
+pub(crate) fn copy_of_repository() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = "git -C \"$0\" ls-files -z -co --exclude-standard | \
+                (cd \"$0\" && xargs -0 tar -cf - --ignore-failed-read) | tar -xf - && git init -q . && \
+                git add -A && git -c user.name=A -c user.email=a@example.org commit -qm begin";
+    let mut command = Command::new("sh");
+    command
+        .args(["-euc", copy])
+        .arg(repository())
+        .current_dir(folder.path());
+    assert!(command.status().unwrap().success());
+    folder
 }

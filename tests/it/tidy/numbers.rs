@@ -174,7 +174,10 @@ fn tidy_every_fault_has_a_row_with_a_test_or_a_reason() {
     let tests = test_names();
     let text = fs::read_to_string(repository().join("docs/faults.md")).unwrap();
     let mut breaches = fault_breaches("docs/faults.md", &text, &tests);
-    for name in tests.iter().filter(|name| !numbers_in("fault", name).is_empty()) {
+    for name in tests
+        .iter()
+        .filter(|name| !numbers_in("fault", name).is_empty())
+    {
         if !text.contains(&format!("`{name}`")) {
             breaches.push(Breach::new(
                 "docs/faults.md",
@@ -198,7 +201,11 @@ fn tidy_a_record_that_names_no_test_is_found() {
 
 #[test]
 fn tidy_a_behaviour_without_test_or_reason_is_found() {
-    let names = ["fault_9_behaviour_001_bytes", "behaviour_12", "my_behaviour_x_y"];
+    let names = [
+        "fault_9_behaviour_001_bytes",
+        "behaviour_12",
+        "my_behaviour_x_y",
+    ];
     let tested = numbers_of("behaviour", &names.map(str::to_owned).into());
     assert_eq!(tested, BTreeSet::from([1]));
     let whats = |text: &str| {
