@@ -38,9 +38,8 @@ impl Repo {
         let path = &worktree.path;
         self.check_confined(path)?;
         let mut notes = Vec::new();
-        stage_all(path, &mut notes)?;
-        let tree = Git::write(path, &["write-tree"]).line()?;
         let head = self.commit_of(path, "HEAD")?;
+        let tree = work_tree(path, head.as_deref(), &mut notes)?;
         let head_tree = match &head {
             Some(head) => {
                 Some(Git::read(path, &["rev-parse", &format!("{head}^{{tree}}")]).line()?)
@@ -128,26 +127,62 @@ impl Repo {
     }
 }
 
-/// Stages everything. What git cannot add (a nested repository without a commit, an unreadable file)
-/// is named and does not keep the rest from being kept.
-fn stage_all(path: &Path, notes: &mut Vec<String>) -> Result<(), GitError> {
-    let all = Git::write(path, &["add", "--all", "."]).long();
-    let output = all.answer()?;
-    if output.success() {
-        return Ok(());
+/// The tree of all that is there and not ignored. What git cannot add (a nested repository without a
+/// commit, an unreadable file) is named and does not keep the rest from being kept.
+fn work_tree(path: &Path, head: Option<&str>, notes: &mut Vec<String>) -> Result<String, GitError> {
+    let own = Index { path, file: None };
+    let all = own.git(&["add", "--all", "."]).long().answer()?;
+    if all.success() {
+        return own.git(&["write-tree"]).line();
     }
-    let second = Git::write(path, &["add", "--all", "--ignore-errors", "."])
+    let index = if String::from_utf8_lossy(&all.stderr).contains("index.lock") {
+        // A git that was killed left it, and it is not ours to remove.
+        notes
+            .push("index.lock is left in the worktree by a git command that was killed".to_owned());
+        Index::aside(path, head)?
+    } else {
+        own
+    };
+    let rest = index
+        .git(&["add", "--all", "--ignore-errors", "."])
         .long()
         .answer()?;
-    let stderr = String::from_utf8_lossy(&second.stderr);
-    // Nothing was staged at all when the index could not be opened or written.
-    if !second.success() && stderr.contains("index") && stderr.contains(".lock") {
-        return Err(all.failed(&output));
-    }
+    let stderr = String::from_utf8_lossy(&rest.stderr);
     if let Some(line) = stderr.lines().find(|line| line.starts_with("error:")) {
         notes.push(format!("not everything could be captured: {line}"));
     }
-    Ok(())
+    index.git(&["write-tree"]).line()
+}
+
+/// Which index a command uses.
+struct Index<'a> {
+    path: &'a Path,
+    /// None: the worktree's.
+    file: Option<String>,
+}
+
+impl<'a> Index<'a> {
+    /// One of our own beside the worktree's; it goes with the worktree.
+    fn aside(path: &'a Path, head: Option<&str>) -> Result<Self, GitError> {
+        let name = format!("flockd.{}.index", std::process::id());
+        let args = ["rev-parse", "--path-format=absolute", "--git-path", &name];
+        let index = Self {
+            path,
+            file: Some(Git::read(path, &args).line()?),
+        };
+        if let Some(head) = head {
+            index.git(&["read-tree", head]).long().output()?;
+        }
+        Ok(index)
+    }
+
+    fn git(&self, args: &[&str]) -> Git {
+        let git = Git::write(self.path, args);
+        match &self.file {
+            Some(file) => git.env("GIT_INDEX_FILE", file),
+            None => git,
+        }
+    }
 }
 
 fn commit_tree(
