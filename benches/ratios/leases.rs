@@ -52,7 +52,8 @@ fn request(task: &str) -> ClaimRequest {
         paths: ClaimSet::parse([format!("src/{task}/"), format!("tests/{task}.rs")]).unwrap(),
         holder: Holder::this_process(
             "bench",
-            "bench",
+            // Of another boot the standing leases would be dead, and gone with the first claim.
+            flockd::proc::boot_id(),
             std::process::id(),
             Timestamp::from_millis(0),
         ),

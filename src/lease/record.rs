@@ -120,16 +120,20 @@ pub(super) fn record_text(record: &LeaseRecord) -> serde_json::Result<String> {
     Ok(format!("    {}", pretty.replace('\n', "\n    ")))
 }
 
+/// Bytes of the file outside of its records, rounded up.
+const FRAME_BYTES: usize = 256;
+
 /// The file's bytes around the records' own.
 pub(super) fn file_bytes<'a>(
     generated_at: Timestamp,
     next_epoch: u64,
-    records: impl Iterator<Item = &'a str>,
+    records: impl Iterator<Item = &'a str> + Clone,
 ) -> Vec<u8> {
-    let mut text = format!(
-        "{{\n  \"generated_at\": \"{}\",\n  \"leases\": [",
-        generated_at.seconds()
-    );
+    let len: usize = records.clone().map(|record| record.len() + 2).sum();
+    let mut text = String::with_capacity(len + FRAME_BYTES);
+    text.push_str("{\n  \"generated_at\": \"");
+    text.push_str(&generated_at.seconds());
+    text.push_str("\",\n  \"leases\": [");
     let mut some = false;
     for record in records {
         text.push_str(if some { ",\n" } else { "\n" });

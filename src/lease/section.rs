@@ -4,9 +4,12 @@ use super::clock::Clock;
 use super::error::LeaseError;
 use super::record::{LeasesFile, SCHEMA_VERSION};
 use super::table::{Moment, Table};
-use crate::fsx;
 use crate::fsx::lock::Lock;
+use crate::fsx::{self, FsError};
 use serde::Deserialize;
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,12 +22,62 @@ pub(super) fn lock_path(state_dir: &Path) -> PathBuf {
     state_dir.join("leases.json.lock")
 }
 
-/// The table as last read or written, with its bytes: when the file has the same bytes, it need not
-/// be parsed again.
+/// The table as last read or written, and the file it is the content of.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    bytes: Vec<u8>,
     table: Option<Table>,
+    version: Option<Version>,
+    /// The file before that. Its last descriptor is closed one write later, when the disk is done with
+    /// it: closing earlier waits for the disk.
+    _replaced: Option<Version>,
+}
+
+/// One version of the file. Writers replace it, so another version is another inode; while this one
+/// is open, its inode cannot be given to another file. Size and times tell an edit by hand.
+#[derive(Debug)]
+struct Version {
+    file: File,
+    seen: Seen,
+}
+
+type Seen = (u64, u64, u64, i64, i64, i64);
+
+impl Version {
+    fn open(path: &Path) -> Result<Option<Self>, LeaseError> {
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let file = fsx::open_input(path)?;
+        let meta = file.metadata().map_err(FsError::io("look at", path))?;
+        Ok(Some(Self {
+            file,
+            seen: seen(&meta),
+        }))
+    }
+
+    fn read(&self, path: &Path) -> Result<Vec<u8>, LeaseError> {
+        let mut bytes = Vec::new();
+        let mut file = &self.file;
+        file.read_to_end(&mut bytes)
+            .map_err(FsError::io("read", path))?;
+        Ok(bytes)
+    }
+
+    fn is_current(&self, path: &Path) -> bool {
+        path.symlink_metadata()
+            .is_ok_and(|meta| seen(&meta) == self.seen)
+    }
+}
+
+fn seen(meta: &Metadata) -> Seen {
+    (
+        meta.dev(),
+        meta.ino(),
+        meta.size(),
+        meta.mtime(),
+        meta.mtime_nsec(),
+        meta.ctime_nsec(),
+    )
 }
 
 /// The held section. Dropping it without [`Section::commit`] changes no byte.
@@ -35,8 +88,6 @@ pub(super) struct Section<'a> {
     cache: &'a mut Cache,
     /// The lock file names an earlier boot, or none.
     boot_is_new: bool,
-    /// The cache's bytes are the file's.
-    cache_is_current: bool,
     pub(super) moment: Rc<Moment>,
     pub(super) table: Table,
 }
@@ -58,28 +109,23 @@ impl<'a> Section<'a> {
         let last_boot = last_boot.trim();
         let boot_is_new = last_boot != moment.boot_id;
         let path = leases_path(state_dir);
-        let bytes = fsx::read(&path)?;
-        let mut cache_is_current = false;
-        let mut table = match (bytes, cache.table.take()) {
-            (None, _) => Table::default(),
-            (Some(bytes), Some(table)) if bytes == cache.bytes => {
-                cache_is_current = true;
-                table
+        let known = cache.table.take();
+        let current = cache
+            .version
+            .as_ref()
+            .is_some_and(|version| version.is_current(&path));
+        let mut table = match known.filter(|_| current) {
+            Some(table) => table,
+            None => {
+                cache.version = Version::open(&path)?;
+                match &cache.version {
+                    None => Table::default(),
+                    Some(version) => {
+                        let earlier_boot = boot_is_new && !last_boot.is_empty();
+                        read_table(&path, &version.read(&path)?, earlier_boot)?
+                    }
+                }
             }
-            (Some(bytes), _) => match parse(&path, &bytes) {
-                Err(LeaseError::Corrupt { why, .. }) if boot_is_new && !last_boot.is_empty() => {
-                    // Written without a sync before the machine went down. Its leases ended with that
-                    // boot, so nothing live is lost; the bytes are kept for people.
-                    set_aside(&path, &bytes, &why)?;
-                    Table::default()
-                }
-                parsed => {
-                    let table = parsed?;
-                    cache.bytes = bytes;
-                    cache_is_current = true;
-                    table
-                }
-            },
         };
         table.raise_epoch(epoch_floor);
         Ok(Self {
@@ -87,7 +133,6 @@ impl<'a> Section<'a> {
             lock,
             cache,
             boot_is_new,
-            cache_is_current,
             moment,
             table,
         })
@@ -95,7 +140,7 @@ impl<'a> Section<'a> {
 
     /// Leaves without a write; the unchanged table is kept for the next section.
     pub(super) fn leave(self) {
-        self.cache.table = self.cache_is_current.then_some(self.table);
+        self.cache.table = Some(self.table);
     }
 
     /// Writes the table, atomically and not durably: a lease ends with the boot anyway.
@@ -109,13 +154,26 @@ impl<'a> Section<'a> {
                 .write_text(&format!("{}\n", self.moment.boot_id))?;
             fsx::sync_file(&lock_path(self.state_dir))?;
         }
-        let bytes = self.table.bytes(self.moment.wall);
-        fsx::replace_cached(&leases_path(self.state_dir), &bytes)?;
+        let path = leases_path(self.state_dir);
+        fsx::replace_cached(&path, &self.table.bytes(self.moment.wall))?;
         *self.cache = Cache {
-            bytes,
             table: Some(self.table),
+            _replaced: self.cache.version.take(),
+            version: Version::open(&path)?,
         };
         Ok(())
+    }
+}
+
+fn read_table(path: &Path, bytes: &[u8], earlier_boot: bool) -> Result<Table, LeaseError> {
+    match parse(path, bytes) {
+        Err(LeaseError::Corrupt { why, .. }) if earlier_boot => {
+            // Written without a sync before the machine went down. Its leases ended with that boot, so
+            // nothing live is lost; the bytes are kept for people.
+            set_aside(path, bytes, &why)?;
+            Ok(Table::default())
+        }
+        parsed => parsed,
     }
 }
 
