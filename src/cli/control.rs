@@ -4,7 +4,7 @@ use super::context::{Context, flag};
 use super::disk;
 use super::failure::{Failure, Outcome};
 use super::output::{line, say};
-use crate::api::{Reply, Request};
+use crate::api::{ErrorCode, Reply, Request};
 use crate::client::{Client, ClientError};
 use crate::config::{FlagValue, Loaded};
 use clap::Args;
@@ -120,8 +120,16 @@ pub(super) fn stop(context: &Context, args: &StopArgs) -> Outcome {
         }
         Err(error) => return Err(error.into()),
     };
-    if let Reply::Done { message } = client.request(&Request::Stop { now: args.now })? {
-        line(&message)?;
+    match client.request(&Request::Stop { now: args.now }) {
+        Ok(Reply::Done { message }) => line(&message)?,
+        Ok(_) => {}
+        // It ends by itself: what was asked for is happening.
+        Err(ClientError::Refused {
+            code: ErrorCode::Unavailable,
+            message,
+        }) => say(message),
+        Err(ClientError::Closed) => say("the daemon has just ended"),
+        Err(error) => return Err(error.into()),
     }
     if args.wait {
         client.wait_closed()?;

@@ -109,9 +109,11 @@ impl Core {
                 .map(String::as_str)
                 .eq(names.iter().copied());
             let mut workers = Vec::new();
-            for (no, worker) in &progress.workers {
-                let runs = progress.runs.iter().filter(|(_, r)| r.worker == *no);
-                workers.push(restore_worker(*no, worker, &stages, same, runs));
+            let untouched = WorkerProgress::default();
+            for no in 1..=progress.worker_count {
+                let worker = progress.workers.get(&no).unwrap_or(&untouched);
+                let runs = progress.runs.iter().filter(|(_, r)| r.worker == no);
+                workers.push(restore_worker(no, worker, &stages, same, runs));
             }
             for worker in &workers {
                 for (call, run) in worker

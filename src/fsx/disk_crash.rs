@@ -1,7 +1,6 @@
 //! A disk in memory that loses power at a chosen operation and shows what could be left of it.
-//!
-//! It keeps two images: what programs see and what is on the platter. Content gets to the platter
-//! by a sync of the file, a name (created, renamed, removed) by a sync of its folder.
+//! Two images: what programs see and what is on the platter. Content gets there by a sync of the
+//! file, a name (created, renamed, removed) by a sync of its folder.
 
 use super::FsError;
 use super::disk::{Cut, DataKept, Disk, DiskFile, DiskLock, DiskOp, NamesKept, Survival};

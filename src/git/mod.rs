@@ -1,18 +1,23 @@
-//! Git, as the `git` program. Owns worktrees, branches under `flockd/` and the capture of work; knows
-//! nothing of tasks' states or of leases. Creation is serialised by the caller.
+//! Git: worktrees and branches of workers, capture of their work, leftovers. Knows no lease, no run, no ledger.
 
+mod call;
 mod capture;
-mod command;
 mod error;
-mod leftovers;
+mod leftover;
 mod parse;
+mod prepare;
 mod repo;
+mod retire;
+
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files the way users do"
+)]
 mod tests;
-mod worktree;
 
 pub use capture::Captured;
 pub use error::GitError;
-pub use leftovers::Leftover;
+pub use prepare::{Worktree, WorktreeRequest};
 pub use repo::Repo;
-pub use worktree::{Removed, Worktree, WorktreeRequest};
+pub use retire::{Leftover, Removed};

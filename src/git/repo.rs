@@ -1,136 +1,246 @@
-//! A repository: its top level, its commits and branches.
+//! The user's repository: opening it, names of commits, what is reachable, which worktrees and branches exist.
 
-use super::command::Git;
-use super::error::GitError;
-use super::parse::{ListedWorktree, VERSION_LEAST, path_from, version_is_enough, worktree_list};
+use super::call::Git;
+use super::error::{GIT_VERSION_MIN, GitError};
+use super::parse::{self, Entry};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A repository with a work tree, the main one or a linked one.
-#[derive(Debug, Clone)]
+/// Where flockd's branches are.
+pub(super) const BRANCH_FOLDER: &str = "flockd/";
+
+/// Files in a worktree's git folder that say that an operation was begun and not ended.
+const UNFINISHED: &[(&str, &str)] = &[
+    ("MERGE_HEAD", "a merge"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+];
+
+/// A repository with a working tree and at least one commit. Commands that change its shared files run one at a time.
+#[derive(Debug)]
 pub struct Repo {
+    pub(super) git: Git,
     top: PathBuf,
+    common: PathBuf,
+    shared_files: Mutex<()>,
 }
 
 impl Repo {
-    /// Finds the work tree that a folder is in.
+    /// Opens the repository that `dir` is in; a linked worktree is fine.
     ///
     /// # Errors
-    /// [`GitError::NotARepository`], [`GitError::TooOld`], or git cannot be run.
+    /// No git, a git that is too old, no repository, no working tree, no commit yet.
     pub fn open(dir: &Path) -> Result<Self, GitError> {
-        let version = Git::read(dir, &["version"]).line()?;
-        if version_is_enough(&version) != Some(true) {
-            return Err(GitError::TooOld {
-                found: version,
-                least: VERSION_LEAST,
-            });
-        }
-        let output = Git::read(dir, &["rev-parse", "--show-toplevel"]).answer()?;
-        let top = path_of_line(&output.stdout);
-        if !output.success() || top.as_os_str().is_empty() {
-            return Err(GitError::NotARepository {
-                dir: dir.to_owned(),
-                why: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            });
-        }
-        Ok(Self { top })
+        Self::open_with(Git::default(), dir)
     }
 
-    /// The top level of its work tree.
+    pub(super) fn open_with(git: Git, dir: &Path) -> Result<Self, GitError> {
+        check_version(&git, dir)?;
+        let call = git.read(dir).args(["rev-parse", "--show-toplevel"]);
+        let output = call.output()?;
+        if !output.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(if said.contains("not a git repository") {
+                GitError::NotARepository(dir.to_owned())
+            } else if said.contains("must be run in a work tree") {
+                GitError::NoWorkTree(dir.to_owned())
+            } else {
+                call.error(&output)
+            });
+        }
+        let top = parse::path_line(&output.stdout).ok_or_else(|| call.unreadable("no path"))?;
+        let top = canonical(&top);
+        let repo = Self {
+            common: git_folder(&git, &top, "--git-common-dir")?,
+            git,
+            top,
+            shared_files: Mutex::new(()),
+        };
+        match repo.commit_of(&repo.top, "HEAD")? {
+            Some(_) => Ok(repo),
+            None => Err(GitError::Unborn(repo.top)),
+        }
+    }
+
+    /// The working tree's topmost folder, without symbolic links.
     #[must_use]
     pub fn top(&self) -> &Path {
         &self.top
     }
 
-    /// The commit that a name means.
+    /// The full id of the commit that a name means.
     ///
     /// # Errors
-    /// [`GitError::NoCommitYet`] in a repository without one, [`GitError::NoSuchCommit`].
+    /// [`GitError::Unresolved`] when it means none.
     pub fn resolve(&self, commitish: &str) -> Result<String, GitError> {
-        if let Some(commit) = self.commit_of(&self.top, commitish)? {
-            return Ok(commit);
+        self.commit_of(&self.top, commitish)?
+            .ok_or_else(|| GitError::Unresolved {
+                commitish: commitish.to_owned(),
+                top: self.top.clone(),
+            })
+    }
+
+    /// The full id of the commit that is checked out.
+    ///
+    /// # Errors
+    /// See [`Repo::resolve`].
+    pub fn head(&self) -> Result<String, GitError> {
+        self.resolve("HEAD")
+    }
+
+    /// Held while a command changes what all worktrees share: refs and the list of worktrees.
+    pub(super) fn shared_files(&self) -> MutexGuard<'_, ()> {
+        self.shared_files
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The commit that a name means in a worktree; none: no such commit.
+    pub(super) fn commit_of(&self, cwd: &Path, name: &str) -> Result<Option<String>, GitError> {
+        if name.is_empty() || name.starts_with('-') || name.contains('\0') {
+            return Ok(None);
         }
-        let any = Git::read(&self.top, &["rev-list", "--all", "-n", "1"]).line()?;
-        if any.is_empty() {
-            return Err(GitError::NoCommitYet);
+        let call = self
+            .git
+            .read(cwd)
+            .args(["rev-parse", "--verify", "--quiet"])
+            .args([format!("{name}^{{commit}}")]);
+        let output = call.output()?;
+        match output.code {
+            Some(0) => Ok(Some(
+                parse::object_id(&output.stdout).ok_or_else(|| call.unreadable("no object id"))?,
+            )),
+            // 1: no such name; 128: a name of the wrong kind or an id that is not there.
+            Some(1 | 128) => Ok(None),
+            _ => Err(call.error(&output)),
         }
-        Err(GitError::NoSuchCommit {
-            name: commitish.to_owned(),
-        })
     }
 
-    /// The commit that a name means in a work tree, if any.
-    pub(super) fn commit_of(&self, dir: &Path, name: &str) -> Result<Option<String>, GitError> {
-        let name = format!("{name}^{{commit}}");
-        Git::read(
-            dir,
-            &[
-                "rev-parse",
-                "--verify",
-                "--quiet",
-                "--end-of-options",
-                &name,
-            ],
-        )
-        .line_if()
+    /// The commit of a branch.
+    pub(super) fn branch_commit(&self, branch: &str) -> Result<Option<String>, GitError> {
+        self.commit_of(&self.top, &format!("refs/heads/{branch}"))
     }
 
-    /// The commit a branch of this name is at.
-    pub(super) fn branch_tip(&self, branch: &str) -> Result<Option<String>, GitError> {
-        self.commit_of(&self.top, &branch_ref(branch))
+    /// Short names of all branches under `flockd/`.
+    pub(super) fn branches(&self) -> Result<Vec<String>, GitError> {
+        let call = self.git.read(&self.top).args([
+            "for-each-ref",
+            "--format=%(refname:lstrip=2)",
+            "refs/heads/flockd/",
+        ]);
+        Ok(parse::lines(&call.run()?))
     }
 
-    /// Whether the first commit is contained in the second.
-    pub(super) fn is_ancestor(&self, ancestor: &str, of: &str) -> Result<bool, GitError> {
-        Git::read(&self.top, &["merge-base", "--is-ancestor", ancestor, of]).yes()
+    /// All worktrees that git knows, existing or not, with canonical paths where they exist.
+    pub(super) fn worktrees(&self) -> Result<Vec<Entry>, GitError> {
+        let call = self
+            .git
+            .read(&self.top)
+            .args(["worktree", "list", "--porcelain", "-z"]);
+        let mut entries =
+            parse::worktree_list(&call.run()?).ok_or_else(|| call.unreadable("no list"))?;
+        for entry in &mut entries {
+            entry.path = canonical(&entry.path);
+        }
+        Ok(entries)
     }
 
-    pub(super) fn worktrees(&self) -> Result<Vec<ListedWorktree>, GitError> {
-        let output = Git::read(&self.top, &["worktree", "list", "--porcelain", "-z"]).output()?;
-        Ok(worktree_list(&output.stdout))
+    /// Whether a commit has history that neither `known` nor the user's branches, tags or HEAD contain.
+    pub(super) fn has_own_commits(&self, commit: &str, known: &[&str]) -> Result<bool, GitError> {
+        let call = self
+            .git
+            .read(&self.top)
+            .args(["rev-list", "--max-count=1", commit, "--not", "HEAD"])
+            .args(known)
+            .args(["--exclude=flockd/*", "--branches", "--tags", "--remotes"]);
+        Ok(!call.run()?.is_empty())
     }
 
-    /// Whether a work tree has changes that no commit has; ignored files do not count.
-    pub(super) fn is_dirty(&self, dir: &Path) -> Result<bool, GitError> {
-        let git = Git::read(
-            dir,
-            &["status", "--porcelain", "-z", "--untracked-files=normal"],
-        );
-        Ok(!git.long().output()?.stdout.is_empty())
+    /// Whether a commit would be lost with the worktree that has it checked out.
+    pub(super) fn is_unreferenced(&self, commit: &str) -> Result<bool, GitError> {
+        let call = self
+            .git
+            .read(&self.top)
+            .args(["rev-list", "--max-count=1", commit, "--not"])
+            .args(["--branches", "--tags", "--remotes"]);
+        Ok(!call.run()?.is_empty())
     }
 
-    /// Refuses a folder that is not the top of a work tree of its own (contract 12).
+    /// Refuses a folder that is not a working tree of its own and of this repository.
     pub(super) fn check_confined(&self, path: &Path) -> Result<(), GitError> {
-        let output = Git::read(path, &["rev-parse", "--show-toplevel"]).output()?;
-        let found = path_of_line(&output.stdout);
-        if same_path(&found, path) && !same_path(&found, &self.top) {
+        let call = self.git.read(path).args(["rev-parse", "--show-toplevel"]);
+        let found = parse::path_line(&call.run()?).ok_or_else(|| call.unreadable("no path"))?;
+        let found = canonical(&found);
+        let common = git_folder(&self.git, path, "--git-common-dir")?;
+        if found == canonical(path) && found != self.top && common == self.common {
             return Ok(());
         }
-        Err(GitError::NotConfined {
+        Err(GitError::Unconfined {
             path: path.to_owned(),
             found,
         })
     }
+
+    /// Whether a worktree has changes that no commit has. Ignored files do not count.
+    pub(super) fn is_dirty(&self, path: &Path) -> Result<bool, GitError> {
+        let call = self.git.read(path).args([
+            "status",
+            "--porcelain",
+            "-z",
+            "--untracked-files=normal",
+            "--ignore-submodules=none",
+        ]);
+        let output = call.output()?;
+        if output.success() {
+            return Ok(!output.stdout.is_empty());
+        }
+        Err(call.error(&output))
+    }
+
+    /// The git folder of a worktree.
+    pub(super) fn git_folder_of(&self, path: &Path) -> Result<PathBuf, GitError> {
+        git_folder(&self.git, path, "--git-dir")
+    }
+
+    /// An operation that was begun in a worktree and not ended, in words.
+    pub(super) fn unfinished(&self, path: &Path) -> Result<Option<&'static str>, GitError> {
+        let folder = self.git_folder_of(path)?;
+        let found = UNFINISHED
+            .iter()
+            .find(|(file, _)| folder.join(file).exists());
+        Ok(found.map(|&(_, words)| words))
+    }
 }
 
-pub(super) fn branch_ref(branch: &str) -> String {
-    format!("refs/heads/{branch}")
+fn check_version(git: &Git, dir: &Path) -> Result<(), GitError> {
+    let call = git.read(dir).args(["version"]);
+    let (found, text) =
+        parse::version(&call.run()?).ok_or_else(|| call.unreadable("no version"))?;
+    if found < GIT_VERSION_MIN {
+        return Err(GitError::TooOld { found: text });
+    }
+    Ok(())
 }
 
-/// Whether two paths are one place. The last part of either may be missing on disk.
-pub(super) fn same_path(left: &Path, right: &Path) -> bool {
-    left == right || real_path(left) == real_path(right)
+fn git_folder(git: &Git, cwd: &Path, which: &str) -> Result<PathBuf, GitError> {
+    let call = git
+        .read(cwd)
+        .args(["rev-parse", "--path-format=absolute", which]);
+    let folder = parse::path_line(&call.run()?).ok_or_else(|| call.unreadable("no path"))?;
+    Ok(canonical(&folder))
 }
 
-fn real_path(path: &Path) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
+/// Without symbolic links as far as the path exists; the rest is kept as it is.
+pub(super) fn canonical(path: &Path) -> PathBuf {
+    if let Ok(found) = path.canonicalize() {
+        return found;
     }
     match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => real_path(parent).join(name),
+        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => {
+            canonical(parent).join(name)
+        }
         _ => path.to_owned(),
     }
-}
-
-fn path_of_line(bytes: &[u8]) -> PathBuf {
-    path_from(bytes.strip_suffix(b"\n").unwrap_or(bytes))
 }

@@ -67,6 +67,7 @@ impl LeaseManager {
     /// As [`LeaseManager::open`].
     pub fn open_with_clock(state_dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, LeaseError> {
         let folder = live::folder(state_dir);
+        fsx::refuse_symlink(&folder)?;
         fsx::create_dir_all(&folder)?;
         fsx::check_lockable(&folder)?;
         Ok(Self {

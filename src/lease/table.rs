@@ -198,11 +198,14 @@ impl Table {
             .ttl
             .map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         let lease = LeaseRecord {
-            acquired_at: own.map_or(moment.wall, |record| record.acquired_at),
+            acquired_at: own.map_or(as_written(moment.wall), |record| record.acquired_at),
             epoch: self.next_epoch,
             expires_at: ttl_ms.map(|ttl| later(moment.wall, ttl)),
             expires_boot_ms: ttl_ms.map(|ttl| moment.boot_ms().saturating_add(ttl)),
-            holder: request.holder.clone(),
+            holder: Holder {
+                started_at: as_written(request.holder.started_at),
+                ..request.holder.clone()
+            },
             lease_id: id,
             mode: LeaseMode::Write,
             paths: request.paths.clone(),
@@ -307,10 +310,13 @@ pub(super) fn unexpired(record: &LeaseRecord, moment: &Moment) -> bool {
 }
 
 pub(super) fn later(wall: Timestamp, ms: u64) -> Timestamp {
-    Timestamp::from_millis(
-        wall.as_millis()
-            .saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)),
-    )
+    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+    as_written(Timestamp::from_millis(wall.as_millis().saturating_add(ms)))
+}
+
+/// The file has whole seconds; a record in memory equals the one in the file.
+fn as_written(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis(at.as_millis().div_euclid(1000).saturating_mul(1000))
 }
 
 /// Another living process works on the same task: replacing its claim would free paths it changes.

@@ -11,6 +11,7 @@ mod command_line;
 mod common;
 mod conformance;
 mod fake_agent;
+mod lease;
 mod makefile;
 mod runner;
 mod sandbox;

@@ -96,7 +96,8 @@ fn p3_every_prefix_of_a_history_resumes_and_completes_each_task_once() {
         assert_eq!(
             before + count(&resumed, "task_needs_selection"),
             3,
-            "cut at {cut}"
+            "cut at {cut}: {}",
+            resumed.story().join("\n")
         );
     }
 }

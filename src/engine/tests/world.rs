@@ -116,8 +116,13 @@ impl World {
         script: impl FnMut(&RunPlan) -> Script + 'static,
     ) -> Self {
         let m = config.loop_.global_concurrency;
+        // Ids are never used twice, as ULIDs are not.
+        let ids = Counting {
+            runs: u32::try_from(book.last_seq()).unwrap() * 10,
+            tokens: 0,
+        };
         let mut world = Self {
-            core: Core::new(config, Box::new(Counting::default()), book),
+            core: Core::new(config, Box::new(ids), book),
             now: Duration::ZERO,
             facts: Vec::new(),
             said: Vec::new(),
@@ -275,7 +280,7 @@ impl World {
                     });
                 }
                 Effect::AcquireSlot { run, slots } => {
-                    self.waits.push_back((run, slots.min(self.m)))
+                    self.waits.push_back((run, slots.min(self.m)));
                 }
                 Effect::ForgetSlot { run } | Effect::Settle { run } => {
                     self.used.remove(&run);

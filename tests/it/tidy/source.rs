@@ -166,6 +166,8 @@ fn file_depth(path: &str) -> usize {
     let names: Vec<&str> = path.split('/').skip(1).collect();
     match names.last() {
         Some(&("lib.rs" | "main.rs" | "mod.rs")) => names.len() - 1,
+        // `a_tests.rs` is the `mod tests` of `a.rs`, kept beside it.
+        Some(name) if name.ends_with("_tests.rs") => names.len() + 1,
         _ => names.len(),
     }
 }

@@ -1,0 +1,8 @@
+//! Tests with the real git.
+
+mod capture;
+mod obstacles;
+mod open;
+mod prepare;
+mod retire;
+mod rig;
