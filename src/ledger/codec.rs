@@ -188,7 +188,9 @@ pub(super) fn decode(line: &[u8], previous: Option<Sum>) -> Result<Line, BadLine
     if previous.is_some_and(|previous| Sum::of(previous, content) != sum) {
         return Err(BadLine::Sum);
     }
-    let frame: Frame<'_> = serde_json::from_slice(line).map_err(|_| BadLine::Shape)?;
+    // Checked for UTF-8 once, not string by string.
+    let text = std::str::from_utf8(line).map_err(|_| BadLine::Shape)?;
+    let frame: Frame<'_> = serde_json::from_str(text).map_err(|_| BadLine::Shape)?;
     let at: Timestamp = frame.at.parse().map_err(|_| BadLine::Shape)?;
     let task = frame.task.as_deref().map(TaskId::new);
     let run = frame.run.as_deref().map(RunId::new);

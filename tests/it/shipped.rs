@@ -42,7 +42,7 @@ fn most_at_once(facts: &[Value], counts: impl Fn(&str) -> bool) -> usize {
         let run = fact["run"].as_str().unwrap_or_default().to_owned();
         match fact["kind"].as_str().unwrap() {
             "run_intended" => {
-                drop(roles.insert(run, fact["data"]["role"].as_str().unwrap().to_owned()))
+                drop(roles.insert(run, fact["data"]["role"].as_str().unwrap().to_owned()));
             }
             "run_started" if counts(&roles[&run]) => drop(alive.insert(run)),
             "run_exited" => drop(alive.remove(&run)),
@@ -53,15 +53,13 @@ fn most_at_once(facts: &[Value], counts: impl Fn(&str) -> bool) -> usize {
     most
 }
 
-#[test]
-fn behaviour_058_the_shipped_loop_completes_its_tasks_in_worktrees() {
-    let folder = copy_of_repository();
+fn start(folder: &Path) {
     let output = Command::new(flockd())
         .arg("start")
-        .current_dir(folder.path())
+        .current_dir(folder)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("HOME", folder.path())
+        .env("HOME", folder)
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -71,6 +69,12 @@ fn behaviour_058_the_shipped_loop_completes_its_tasks_in_worktrees() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+#[test]
+fn behaviour_058_the_shipped_loop_completes_its_tasks_in_worktrees() {
+    let folder = copy_of_repository();
+    start(folder.path());
     let tasks: BTreeSet<String> = fs::read_dir(folder.path().join("tasks"))
         .unwrap()
         .map(|entry| {

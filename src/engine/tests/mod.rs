@@ -2,6 +2,7 @@
 
 mod behaviours;
 mod golden;
+mod numbered;
 mod properties;
 mod setup;
 mod stops;

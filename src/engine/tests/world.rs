@@ -2,8 +2,8 @@
 
 use crate::config::{Config, TaskSpec};
 use crate::engine::{
-    ClaimRefusal, Conflict, Core, Effect, Event, Finish, Granted, IdSource, Markers, RunEnd,
-    RunPlan, TimerKey, WorkKept, WorktreeReady,
+    ClaimRefusal, Conflict, Core, EdgeError, Effect, Event, Finish, Granted, IdSource, Markers,
+    RunEnd, RunPlan, TimerKey, WorkKept, WorktreeReady,
 };
 use crate::ledger::{FactBody, LedgerState, NewFact};
 use crate::types::{ClaimSet, LeaseId, Now, Outcome, RunId, Timestamp, Verdict};
@@ -86,6 +86,9 @@ pub(super) struct World {
     pub(super) peak_flights: usize,
     /// Claims that somebody outside the loop has.
     pub(super) foreign: Vec<ClaimSet>,
+    /// Why no worktree can be made.
+    pub(super) refuse_worktrees: Option<EdgeError>,
+    settled: Vec<RunId>,
     m: u32,
     used: BTreeMap<RunId, u32>,
     waits: VecDeque<(RunId, u32)>,
@@ -130,6 +133,8 @@ impl World {
             peak: 0,
             peak_flights: 0,
             foreign: Vec::new(),
+            refuse_worktrees: None,
+            settled: Vec::new(),
             m,
             used: BTreeMap::new(),
             waits: VecDeque::new(),
@@ -268,11 +273,12 @@ impl World {
                     self.inbox.push_back(Event::LeasesChanged);
                 }
                 Effect::PrepareWorktree { task, worker, .. } => {
-                    let result = Ok(WorktreeReady {
+                    let ready = WorktreeReady {
                         path: format!("/worktrees/{task}.{worker}").into(),
                         branch: format!("flockd/{task}.{worker}"),
                         moved_aside: Vec::new(),
-                    });
+                    };
+                    let result = self.refuse_worktrees.clone().map_or(Ok(ready), Err);
                     self.inbox.push_back(Event::WorktreeDone {
                         task,
                         worker,
@@ -283,6 +289,7 @@ impl World {
                     self.waits.push_back((run, slots.min(self.m)));
                 }
                 Effect::ForgetSlot { run } | Effect::Settle { run } => {
+                    self.settled.push(run.clone());
                     self.used.remove(&run);
                     self.waits.retain(|(r, _)| *r != run);
                 }
@@ -411,6 +418,17 @@ impl World {
             });
         }
         book
+    }
+
+    /// Permits that did not come back.
+    pub(super) fn permits_out(&self) -> u32 {
+        self.used.values().sum()
+    }
+
+    /// Runs whose permits were given back more than once.
+    pub(super) fn settled_twice(&self) -> usize {
+        let unique: std::collections::BTreeSet<_> = self.settled.iter().collect();
+        self.settled.len() - unique.len()
     }
 
     pub(super) fn alive(&self) -> usize {

@@ -108,7 +108,11 @@ fn p3_the_slot_is_held_until_the_end_is_settled() {
     let spec = rig.script("true");
     rig.launch(&spec);
     assert_eq!(rig.exited().outcome, Outcome::Succeeded);
-    assert_eq!(holders(&rig), [spec.run_id.clone()], "not settled yet");
+    assert_eq!(
+        holders(&rig),
+        std::slice::from_ref(&spec.run_id),
+        "not settled yet"
+    );
     rig.pool.settled(&spec.run_id);
     eventually("the slot is free", || {
         holders(&rig).is_empty().then_some(())
