@@ -59,7 +59,7 @@ pub(super) enum Command {
     /// Undo `estop`
     Thaw,
     /// Show the daemon, the slots, the tasks and what runs
-    Status,
+    Status(look::StatusArgs),
     /// Say what a task waits for
     Why(look::TaskArgs),
     /// List the tasks in the order they would be taken

@@ -9,9 +9,13 @@ use crate::api::{
     LoopReport, Reply, Request, RunReport, StatusReport, TaskRow, TaskStatus, WaitReport, WhyReport,
 };
 use crate::config::{Config, read_task};
+use crate::fsx::{Watch, WatchMask};
+use crate::proc::wait_readable;
 use crate::types::TaskId;
 use clap::Args;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(super) struct TaskArgs {
@@ -26,8 +30,39 @@ pub(super) struct ListArgs {
     state: Option<String>,
 }
 
-/// Prints the whole picture.
-pub(super) fn status(context: &Context) -> Outcome {
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// Show it again whenever something changes, until interrupted
+    #[arg(long)]
+    watch: bool,
+}
+
+/// How often `status --watch` looks again when nothing changes: running times grow.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+
+/// Prints the whole picture, once or until interrupted.
+pub(super) fn status(context: &Context, args: &StatusArgs) -> Outcome {
+    if !args.watch {
+        return status_once(context);
+    }
+    let state_dir = context.state_dir();
+    let mut watch = Watch::new()?;
+    watch.add(&state_dir, WatchMask::ENTRIES)?;
+    let clear = std::io::stdout().is_terminal() && !context.json;
+    loop {
+        if clear {
+            // Home and clear to the end: the picture stays in place, and scrolling back still works.
+            let mut out = output::stdout();
+            out.write_all(b"\x1b[H\x1b[J")?;
+            out.flush()?;
+        }
+        status_once(context)?;
+        wait_readable(&[watch.as_fd()], Some(WATCH_EVERY))?;
+        watch.read()?;
+    }
+}
+
+fn status_once(context: &Context) -> Outcome {
     let config = context.config()?;
     let report = match ask(context, &config, &Request::Status)? {
         Some(Reply::Status(report)) => *report,

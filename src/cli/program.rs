@@ -50,7 +50,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Resume => control::mark(&context, control::Mark::Resume),
         Command::Estop => control::mark(&context, control::Mark::Estop),
         Command::Thaw => control::mark(&context, control::Mark::Thaw),
-        Command::Status => look::status(&context),
+        Command::Status(args) => look::status(&context, &args),
         Command::Why(args) => look::why(&context, &args),
         Command::List(args) => look::list(&context, &args),
         Command::Show(args) => look::show(&context, &args),

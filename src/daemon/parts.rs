@@ -173,6 +173,9 @@ impl Hands<'_> {
         let pool = Arc::new(Pool::new(settings, runner_events(inputs.clone())));
         let manager = Arc::new(LeaseManager::open(state_dir)?);
         manager.set_epoch_floor(state.epoch_max());
+        for dead in manager.reclaim_dead()? {
+            tracing::info!(lease = %dead.lease_id, task = %dead.task_id, "a dead holder's lease was removed");
+        }
         let (host, boot) = (crate::proc::hostname(), crate::proc::boot_id());
         let holder = Holder::this_process(host, boot, std::process::id(), self.started_at);
         let base = config.loop_.base.clone();
