@@ -17,6 +17,7 @@ use crate::engine::{Core, Finish};
 use crate::git::Repo;
 use crate::lease::{Holder, LeaseManager};
 use crate::ledger::{DaemonInfo, Ledger, LedgerState, ViewSettings};
+use crate::proc::Identity;
 use crate::runner::{Pool, PoolSettings};
 use crate::types::Timestamp;
 use std::path::Path;
@@ -211,8 +212,12 @@ fn open_runs(state: &LedgerState) -> Vec<OpenRun> {
             run: run.clone(),
             slots: r.run.slots,
             token: r.run.token.clone(),
-            started: r.run.started.is_some(),
-            of_task: r.task.is_some(),
+            started: r.run.started.as_ref().map(|s| Identity {
+                pid: s.pid,
+                start_ticks: s.start_ticks,
+            }),
+            // Workers of a loop count from 1.
+            of_client: r.run.worker == 0,
         })
         .collect()
 }
