@@ -1,6 +1,6 @@
 //! Leases of the tasks in flight: claimed, taken over, given back. Holds the live locks of this process.
 
-use super::looper::Input;
+use super::input::Input;
 use crate::config::TaskSpec;
 use crate::engine::{ClaimRefusal, Conflict, EdgeError, Event, Granted};
 use crate::git::Repo;

@@ -4,8 +4,8 @@
 
 use super::claims::Claims;
 use super::clock::Clock;
+use super::input::Input;
 use super::launch::Launcher;
-use super::looper::Input;
 use super::progress::Progress;
 use super::worktrees::Worktrees;
 use crate::api::Reply;

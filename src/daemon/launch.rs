@@ -1,7 +1,7 @@
 //! From a plan to a run folder and a request to a runner, and from a runner's report to an event.
 
 use super::clock::wall;
-use super::looper::Input;
+use super::input::Input;
 use crate::agent::{
     AgentPlan, RunIdentity, Stdin, child_env, plan_role, plan_shell, render, verdict_of,
 };

@@ -2,34 +2,17 @@
 
 use super::clock::Clock;
 use super::effector::{Work, ledger_failed, split};
+use super::input::Input;
 use super::launch::{lost, run_end};
 use super::report::Reporter;
 use crate::api::{ErrorCode, Reply, Request};
 use crate::engine::{Core, Event, Finish, StopLevel, StopSource};
-use crate::ledger::{LedgerError, LedgerHandle};
-use crate::runner::{ExitReport, RunnerEvent, read_exit};
+use crate::ledger::LedgerHandle;
+use crate::runner::{RunnerEvent, read_exit};
 use crate::types::RunId;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use tokio::sync::{mpsc, oneshot};
-
-/// Everything that reaches the loop.
-pub(super) enum Input {
-    /// For the core.
-    Event(Event),
-    /// From a runner.
-    Runner(RunnerEvent),
-    /// A dead runner's tree is gone; with the end that it could still write.
-    Swept(RunId, Option<Box<ExitReport>>),
-    /// From a client; the answer waits for what is durable.
-    Request(Request, oneshot::Sender<Reply>),
-    /// Task files that are not valid, for `list` and `status`.
-    Malformed(Vec<(PathBuf, String)>),
-    /// The ledger is latched.
-    LedgerFailed(LedgerError),
-    /// The loop's last word is durable.
-    Finished(Finish),
-}
 
 /// The loop's state around the core.
 pub(super) struct Looper {

@@ -18,6 +18,7 @@ mod clock;
 mod detach;
 mod effector;
 mod facts;
+mod input;
 mod launch;
 mod looper;
 mod parts;

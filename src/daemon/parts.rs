@@ -3,8 +3,9 @@
 use super::claims::Claims;
 use super::clock::{Clock, Ulids, wall};
 use super::effector::{Effector, Work};
+use super::input::Input;
 use super::launch::Launcher;
-use super::looper::{Input, Looper};
+use super::looper::Looper;
 use super::progress::Progress;
 use super::reconcile::{OpenRun, reconcile};
 use super::report::Reporter;

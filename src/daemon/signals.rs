@@ -1,7 +1,7 @@
 //! Signals by degrees: the first drains, the second stops, the third kills, the fourth ends the daemon
 //! itself even if the runtime hangs. A hang-up does not stop the loop: people close terminals at night.
 
-use super::looper::Input;
+use super::input::Input;
 use crate::engine::{Event, StopLevel, StopSource};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

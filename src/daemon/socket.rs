@@ -3,7 +3,7 @@
 //! A client's mistake costs that client its connection and nothing else.
 
 use super::facts;
-use super::looper::Input;
+use super::input::Input;
 use super::watch::{ESTOP, PAUSED};
 use crate::api::{ErrorCode, LINE_BYTES_MAX, PROTOCOL_VERSION, Reply, Request, decode, encode};
 use crate::fsx::FsError;

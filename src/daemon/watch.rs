@@ -1,6 +1,6 @@
 //! Turns changes of files into events: task files, marker files, leases. By inotify, never by polling.
 
-use super::looper::Input;
+use super::input::Input;
 use crate::config::{Config, misfit, scan_tasks};
 use crate::engine::{Event, Markers};
 use crate::fsx::FsError;

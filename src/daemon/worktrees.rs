@@ -1,6 +1,6 @@
 //! Worktrees of the tasks in flight: made one at a time, kept as commit and patch, removed when clean.
 
-use super::looper::Input;
+use super::input::Input;
 use crate::config::TaskSpec;
 use crate::engine::{EdgeError, Event, WorkKept, WorktreeReady};
 use crate::git::{GitError, Removed, Repo, Worktree, WorktreeRequest};

@@ -1,19 +1,11 @@
 //! The numbered behaviours of the loop, on the simulated world.
 
 use super::setup::{config, id, role, stage, task, tasks};
-use super::world::{Script, World};
+use super::world::{Script, World, count};
 use crate::config::{Require, TaskState};
 use crate::engine::{Event, Standing};
 use crate::types::{ClaimSet, Decision, Outcome, WaitFor};
 use std::time::Duration;
-
-fn count(world: &World, what: &str) -> usize {
-    world
-        .story()
-        .iter()
-        .filter(|line| line.starts_with(what))
-        .count()
-}
 
 #[test]
 fn behaviour_047_a_drained_queue_ends_cleanly() {

@@ -1,18 +1,10 @@
 //! Numbered behaviours that need a story of their own on the simulated world.
 
 use super::setup::{config, id, role, stage, tasks};
-use super::world::{Script, World};
+use super::world::{Script, World, count};
 use crate::engine::{EdgeError, Effect, Event};
 use crate::types::{Decision, Outcome};
 use std::time::Duration;
-
-fn count(world: &World, what: &str) -> usize {
-    world
-        .story()
-        .iter()
-        .filter(|line| line.starts_with(what))
-        .count()
-}
 
 #[test]
 fn behaviour_035_all_tasks_workers_and_roles_queue_at_one_limiter() {

@@ -1,17 +1,9 @@
 //! Stopping by degrees, holding, and going on where the last loop was (P4, W13, W23).
 
 use super::setup::{config, id, tasks};
-use super::world::{Script, World};
+use super::world::{Script, World, count};
 use crate::engine::{Event, Markers, StopLevel, StopSource};
 use crate::types::{Decision, WaitFor};
-
-fn count(world: &World, what: &str) -> usize {
-    world
-        .story()
-        .iter()
-        .filter(|line| line.starts_with(what))
-        .count()
-}
 
 #[test]
 fn behaviour_050_a_drain_lets_children_end_and_promotes_nothing() {

@@ -436,6 +436,15 @@ impl World {
     }
 }
 
+/// How many facts of this story begin so.
+pub(super) fn count(world: &World, what: &str) -> usize {
+    world
+        .story()
+        .iter()
+        .filter(|line| line.starts_with(what))
+        .count()
+}
+
 /// A fact as one line without times and ids that differ between orders.
 pub(super) fn tell(fact: &NewFact) -> String {
     let task = fact
