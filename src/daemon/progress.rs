@@ -12,9 +12,7 @@ pub(super) struct Progress {
 impl Progress {
     /// A spinner on a terminal (unless `NO_COLOR` or `TERM=dumb` asks for plain text), lines elsewhere.
     pub(super) fn new() -> Self {
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
-            || std::env::var_os("TERM").is_none_or(|t| t == "dumb");
-        let bar = (std::io::stderr().is_terminal() && !plain).then(|| {
+        let bar = (std::io::stderr().is_terminal() && !is_plain()).then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}") {
                 bar.set_style(style);
@@ -51,6 +49,12 @@ impl Progress {
     }
 }
 
+/// `NO_COLOR` or a terminal without cursor movement asks for plain text.
+fn is_plain() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+        || std::env::var_os("TERM").is_none_or(|t| t == "dumb")
+}
+
 /// Days of log files kept.
 const LOG_FILES_MAX: usize = 7;
 
@@ -78,6 +82,7 @@ pub(super) fn log_to(
     tracing_subscriber::registry()
         .with(
             fmt::layer()
+                .with_ansi(std::io::stderr().is_terminal() && !is_plain())
                 .with_writer(std::io::stderr)
                 .with_filter(to_stderr),
         )
