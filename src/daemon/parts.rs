@@ -21,7 +21,7 @@ use crate::ledger::{DaemonInfo, Ledger, LedgerState, ViewSettings};
 use crate::proc::Identity;
 use crate::runner::{Pool, PoolSettings};
 use crate::types::Timestamp;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -38,6 +38,7 @@ pub(super) struct Parts {
     open: Vec<OpenRun>,
     slots: SlotDir,
     config: Arc<Config>,
+    runtime_dir: PathBuf,
 }
 
 impl Parts {
@@ -104,6 +105,7 @@ impl Parts {
             open,
             slots,
             config: Arc::clone(config),
+            runtime_dir,
         })
     }
 
@@ -139,6 +141,7 @@ impl Parts {
         let ended = self.looper.run(self.rx).await;
         pool.close();
         let closed = self.looper.ledger.close();
+        socket::unbind(&self.config.state_dir, &self.runtime_dir);
         let finish = ended.map_err(anyhow::Error::msg)?;
         closed?;
         self.progress.summary(

@@ -38,6 +38,15 @@ pub(super) fn bind(state_dir: &Path, runtime_dir: &Path) -> Result<UnixListener,
     Ok(listener)
 }
 
+/// Takes the address away at an orderly end. Under the singleton lock: what lies there is ours.
+pub(super) fn unbind(state_dir: &Path, runtime_dir: &Path) {
+    for path in [state_dir.join("socket"), runtime_dir.join("control.sock")] {
+        if let Err(error) = crate::fsx::remove(&path) {
+            tracing::warn!(%error, "the control socket's address stays");
+        }
+    }
+}
+
 impl Server {
     /// Accepts until the loop is gone.
     pub(super) async fn serve(self: Arc<Self>, listener: UnixListener) {
