@@ -308,7 +308,9 @@ impl Pool {
             "--name".into(),
             name.clone().into(),
         ];
-        let log = fsx::open_output(&self.settings.state_dir.join("runner.log"))?;
+        let folder = self.settings.state_dir.join("log");
+        fsx::create_dir_all(&folder)?;
+        let log = fsx::open_output(&folder.join("runner.log"))?;
         let pid = spawn_detached(&argv, &log)?;
         let ended = link::reap_when_gone(pid);
         let socket = super::serve::socket_path(&self.settings.runtime_dir, &name);
