@@ -85,7 +85,7 @@ pub enum PoolError {
     #[error("no runner can be started: {0}")]
     Log(#[from] FsError),
     /// It does not answer.
-    #[error("runner {name} does not answer: {why}; see runner.log in the state directory")]
+    #[error("runner {name} does not answer: {why}; see log/runner.log in the state directory")]
     NoAnswer {
         /// Its name.
         name: String,
