@@ -35,8 +35,7 @@ fn too_long(source: &Source) -> Option<Breach> {
     let lines = source.text.lines().count();
     let is_tests = source.path.ends_with("tests.rs") || source.path.contains("/tests/");
     let bound = if is_tests { TEST_LINES_MAX } else { LINES_MAX };
-    (lines > bound)
-        .then(|| Breach::new(&source.path, lines, format!("at most {bound} lines")))
+    (lines > bound).then(|| Breach::new(&source.path, lines, format!("at most {bound} lines")))
 }
 
 fn no_module_doc(source: &Source) -> Option<Breach> {
