@@ -12,6 +12,8 @@ mod common;
 mod conformance;
 mod fake_agent;
 mod lease;
+mod loop_ceiling;
+mod loop_takeover;
 mod makefile;
 mod runner;
 mod sandbox;

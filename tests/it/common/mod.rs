@@ -1,8 +1,11 @@
 //! What several test files share: where the programs are, and waiting for a condition with a bound.
 
+mod looping;
+pub(crate) mod processes;
 mod runs;
 mod sandbox;
 
+pub(crate) use looping::{Ended, Looping, text};
 pub(crate) use runs::Runs;
 pub(crate) use sandbox::{Sandbox, copy_of_repository};
 
