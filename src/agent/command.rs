@@ -3,7 +3,7 @@
 //! The kinds that have no adapter of their own yet run as plain commands through this one.
 
 use crate::config::AgentConfig;
-use crate::types::{Outcome, Verdict};
+use crate::types::{Outcome, Verdict, mask_secrets};
 
 /// What a child reads as its standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,10 @@ fn parse_verdict(line: &str) -> Option<Verdict> {
     let rest = rest.trim();
     let (word, reason) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let reason = || {
-        let text: String = reason.trim().chars().take(REASON_CHARS_MAX).collect();
+        let text: String = mask_secrets(reason.trim())
+            .chars()
+            .take(REASON_CHARS_MAX)
+            .collect();
         if text.is_empty() {
             "no reason given".to_owned()
         } else {

@@ -9,7 +9,7 @@ use crate::config::{Config, LimitsConfig};
 use crate::engine::{Event, RunEnd, RunPlan};
 use crate::fsx::FsError;
 use crate::runner::{ExitReport, Pool, RunInput, RunLimits, RunSpec, StopHow, run_dir};
-use crate::types::{Outcome, RunId, Verdict};
+use crate::types::{Outcome, RunId, Verdict, mask_secrets};
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -236,7 +236,7 @@ pub(super) fn run_end(state_dir: &Path, report: ExitReport) -> RunEnd {
         exit_code: report.exit_code,
         signal: report.signal,
         systemic: report.outcome == Outcome::SpawnFailed && disk_is_full(state_dir),
-        detail: report.detail,
+        detail: mask_secrets(&report.detail),
         started_at: report.started_at,
         ended_at: report.ended_at,
         duration_ms: report.duration_ms,
