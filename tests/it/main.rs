@@ -13,6 +13,7 @@ mod conformance;
 mod fake_agent;
 mod lease;
 mod loop_ceiling;
+mod loop_disk;
 mod loop_takeover;
 mod makefile;
 mod runner;

@@ -43,7 +43,7 @@ impl Looping {
 
     /// Starts the loop by a command of the caller's.
     pub(crate) fn spawn(sandbox: &Sandbox, mut command: Command) -> Self {
-        let log = sandbox.root().join("../start.log");
+        let log = sandbox.gate(&format!("start-{}.log", sandbox.starts()));
         let file = File::create(&log).unwrap();
         command.stdout(file.try_clone().unwrap()).stderr(file);
         Self {
@@ -104,7 +104,7 @@ impl Drop for Looping {
         drop(self.child.kill());
         drop(self.child.wait());
         if std::thread::panicking() {
-            eprintln!("the loop said:\n{}", self.said());
+            eprintln!("{} says:\n{}", self.log.display(), self.said());
         }
         for pid in runners(&self.state) {
             kill_9(pid);
@@ -125,6 +125,13 @@ impl Sandbox {
                  [roles.writer]\nagent = \"shell\"\n\n[[stages]]\nname = \"write\"\nroles = [\"writer\"]\n"
             ),
         );
+    }
+
+    /// How many loops were started here so far.
+    fn starts(&self) -> usize {
+        (0..)
+            .find(|n| !self.gate(&format!("start-{n}.log")).exists())
+            .unwrap()
     }
 
     /// A file outside of the repository, for agents that wait for it.
