@@ -75,6 +75,8 @@ fn run(request: StartRequest) -> anyhow::Result<u8> {
     crate::proc::raise_fd_limit();
     let repo = Arc::new(Repo::open(&request.root)?);
     let lock = boot::prepare(&config.state_dir, &config.loop_.worktree_dir)?;
+    // Watched from the start: the first task may be added while the loop runs.
+    crate::fsx::create_dir_all(&config.task_dir)?;
     let _log = super::progress::log_to(&config.state_dir);
     let (ledger, state, notes) =
         Ledger::open(&config.state_dir, Arc::new(crate::fsx::disk::RealDisk))?;
