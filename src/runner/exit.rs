@@ -66,13 +66,17 @@ impl ExitReport {
         }
     }
 
-    /// The text of `exit.json`, with a final newline.
+    /// The text of `exit.json`: keys sorted, with a final newline.
     #[must_use]
     pub fn exit_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+        sorted_json(self)
     }
+}
+
+/// Indented, keys sorted at every depth, with a final newline: as all state files are.
+pub(super) fn sorted_json(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    format!("{value:#}\n")
 }
 
 /// The word for an end: why we stopped it, else how it ended by itself.
@@ -155,6 +159,7 @@ mod tests {
         ] {
             assert!(json.get(key).is_some(), "{key}");
         }
+        assert!(report.exit_json().starts_with("{\n  \"detail\": \"no\",\n"));
         assert_eq!(serde_json::from_value::<ExitReport>(json).unwrap(), report);
     }
 }

@@ -110,7 +110,7 @@ impl RunSpec {
         self.env.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The text of `spec.json`, with a final newline.
+    /// The text of `spec.json`: keys sorted, with a final newline.
     #[must_use]
     pub fn spec_json(&self) -> String {
         let file = SpecFile {
@@ -130,9 +130,7 @@ impl RunSpec {
             task_id: self.task_id.as_ref(),
             worker: self.worker,
         };
-        let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
-        text.push('\n');
-        text
+        super::exit::sorted_json(&file)
     }
 }
 
