@@ -233,6 +233,7 @@ pub(super) fn summary(core: &Core, now: Now) -> Vec<String> {
             "next: `git log -p {branch}` shows a result, `git merge {branch}` takes it"
         ));
     }
+    lines.extend(core.warnings().into_iter().map(|w| format!("warning: {w}")));
     if wait_for_people {
         lines.push("next: `flockd why TASK` says what a task waits for".to_owned());
     }
