@@ -124,6 +124,7 @@ impl Reporter {
     pub(super) fn list(&self, core: &Core, now: Now) -> Vec<TaskRow> {
         let mut rows: Vec<TaskRow> = core
             .queue_order()
+            .into_iter()
             .map(|spec| {
                 let why = core.why(&spec.id, now);
                 TaskRow {

@@ -60,6 +60,8 @@ pub struct Core {
     /// The ledger's state, with every fact asked for already applied.
     pub(super) book: LedgerState,
     pub(super) queue: BTreeMap<TaskId, Arc<TaskSpec>>,
+    /// The tasks that are not completed, best first: looking for the next one costs nothing for
+    /// finished ones (P10).
     pub(super) order: BTreeSet<(Reverse<i64>, TaskId)>,
     pub(super) flights: BTreeMap<TaskId, Flight>,
     pub(super) runs: BTreeMap<RunId, CallRef>,
@@ -175,7 +177,9 @@ impl Core {
                 self.order.remove(&(Reverse(old.priority), old.id.clone()));
             }
             self.conflicts.remove(&spec.id);
-            self.order.insert((Reverse(spec.priority), spec.id.clone()));
+            if !self.book.is_completed(&spec.id) {
+                self.order.insert((Reverse(spec.priority), spec.id.clone()));
+            }
             self.queue.insert(spec.id.clone(), Arc::new(spec));
         }
     }
@@ -277,6 +281,9 @@ impl Core {
         self.attempted.remove(task);
         self.came_deferred.remove(task);
         self.conflicts.remove(task);
+        if let Some(spec) = self.queue.get(task) {
+            self.order.insert((Reverse(spec.priority), task.clone()));
+        }
         self.idle = false;
         self.record(now, out, Some(task), None, FactBody::TaskRetried {});
     }

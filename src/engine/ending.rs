@@ -5,6 +5,7 @@ use super::event::{EdgeError, Effect, WorkKept};
 use super::flight::{Abort, Flight, Phase, WorkerResult};
 use crate::ledger::FactBody;
 use crate::types::{Now, TaskId};
+use std::cmp::Reverse;
 
 /// Stands where a stage's name stands when no stage failed but the work left the claim.
 const CLAIM: &str = "claim";
@@ -163,6 +164,11 @@ impl Core {
             return self.record(now, out, Some(id), None, body);
         }
         self.tally.completed += 1;
+        self.order
+            .remove(&(Reverse(flight.spec.priority), id.clone()));
+        if let Some(spec) = self.queue.get(id) {
+            self.order.remove(&(Reverse(spec.priority), id.clone()));
+        }
         self.tally.blockers = 0;
         out.push(Effect::Say(format!("{id} completed on {names}")));
         self.done.push((id.clone(), branches.clone()));

@@ -159,10 +159,19 @@ impl Core {
         self.book.warnings().map(str::to_owned).collect()
     }
 
-    /// Every queued task, what would be claimed first comes first.
-    pub fn queue_order(&self) -> impl Iterator<Item = &crate::config::TaskSpec> {
-        self.order
-            .iter()
-            .filter_map(|(_, id)| self.queue.get(id).map(std::convert::AsRef::as_ref))
+    /// Every task with a file, what would be claimed first comes first.
+    #[must_use]
+    pub fn queue_order(&self) -> Vec<&crate::config::TaskSpec> {
+        let mut all: Vec<_> = self.queue.values().map(AsRef::as_ref).collect();
+        all.sort_by_key(|spec| std::cmp::Reverse(spec.priority));
+        all
+    }
+}
+
+#[cfg(test)]
+impl Core {
+    /// How many tasks a look for the next one may have to look at.
+    pub(super) fn candidates(&self) -> usize {
+        self.order.len()
     }
 }

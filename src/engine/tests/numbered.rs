@@ -202,3 +202,17 @@ fn p5_work_outside_the_claim_needs_a_person_also_after_a_restart() {
     });
     assert_eq!(tail, Some(reason));
 }
+
+#[test]
+fn p10_finished_tasks_are_not_looked_at_again() {
+    let mut world = World::new(config(2, 1, 2, 4), tasks(6), |_| Script::pass(1));
+    assert_eq!(world.core.candidates(), 0);
+    world.run();
+    assert_eq!(world.core.candidates(), 0, "their files are still there");
+    let mut next = World::over(world.book(), config(2, 1, 2, 4), tasks(7), |_| Script::pass(1));
+    next.run_until("the new one", |w| w.alive() > 0);
+    assert_eq!(next.core.candidates(), 1);
+    next.give(Event::Retry(id("T-0003")));
+    assert_eq!(next.run().decision, Decision::Completed);
+    assert_eq!(count(&next, "task_completed"), 2);
+}
