@@ -7,12 +7,6 @@ use crate::ledger::FactBody;
 use crate::types::{Now, TaskId};
 use std::cmp::Reverse;
 
-/// Stands where a stage's name stands when no stage failed but the work left the claim.
-const CLAIM: &str = "claim";
-
-/// Paths named in a reason; the fact `claim_violated` has all.
-const PATHS_SHOWN: usize = 5;
-
 impl Core {
     pub(super) fn on_captured(
         &mut self,
@@ -32,22 +26,12 @@ impl Core {
             Ok(kept) => {
                 worker.phase = Phase::Done;
                 worker.changed_files.clone_from(&kept.changed_files);
+                let passed = worker.result == WorkerResult::Passed;
                 let branch = worker
                     .worktree
                     .as_ref()
                     .map(|w| w.branch.clone())
                     .unwrap_or_default();
-                // P5: work outside the claim is kept and not passed on: a person looks at it.
-                let stray = (worker.result == WorkerResult::Passed)
-                    .then(|| stray_reason(&kept.outside_claim, &branch))
-                    .flatten();
-                if let Some(reason) = &stray {
-                    worker.result = WorkerResult::Failed {
-                        reason: format!("{CLAIM}: {reason}"),
-                        blocked: true,
-                    };
-                }
-                let passed = worker.result == WorkerResult::Passed;
                 for text in kept.notes {
                     self.record(
                         now,
@@ -68,15 +52,6 @@ impl Core {
                         None,
                         FactBody::ClaimViolated { worker: no, paths },
                     );
-                }
-                if let Some(reason) = stray {
-                    let body = FactBody::StageFailed {
-                        worker: no,
-                        stage: CLAIM.to_owned(),
-                        reason,
-                        blocked: true,
-                    };
-                    self.record(now, out, Some(id), None, body);
                 }
                 self.record(
                     now,
@@ -214,27 +189,6 @@ impl Core {
         out.push(Effect::Say(format!("{id} blocked: {reason}")));
         self.record(now, out, Some(id), None, FactBody::TaskBlocked { reason });
     }
-}
-
-/// Why a worker that passed needs a person all the same; none when it kept to its claim.
-fn stray_reason(outside: &[String], branch: &str) -> Option<String> {
-    if outside.is_empty() {
-        return None;
-    }
-    let more = if outside.len() > PATHS_SHOWN {
-        ", ..."
-    } else {
-        ""
-    };
-    let shown = outside
-        .iter()
-        .take(PATHS_SHOWN)
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(", ");
-    Some(format!(
-        "changed what it did not claim: {shown}{more}; its work is on {branch}"
-    ))
 }
 
 /// Why workers did not pass, and whether a role asked for a person.

@@ -3,7 +3,6 @@
 use super::setup::{config, id, role, stage, tasks};
 use super::world::{Script, World, count};
 use crate::engine::{EdgeError, Effect, Event};
-use crate::ledger::FactBody;
 use crate::types::{Decision, Outcome};
 use std::time::Duration;
 
@@ -169,47 +168,15 @@ fn behaviour_091_no_effect_ever_merges() {
     let effects = world.core.handle(world.clock(), Event::LeasesChanged);
     assert_eq!(effects, [] as [Effect; 0]);
 }
-
-#[test]
-fn p5_work_outside_the_claim_needs_a_person_also_after_a_restart() {
-    let mut world = World::new(config(1, 1, 2, 4), tasks(1), |_| Script::pass(1));
-    world.stray = vec!["other/file.txt".to_owned()];
-    assert_eq!(world.run().decision, Decision::Blocked);
-    assert_eq!(count(&world, "task_completed"), 0);
-    let reason =
-        "claim: changed what it did not claim: other/file.txt; its work is on flockd/T-0001.1";
-    let blocked = |world: &World| {
-        let book = world.book();
-        book.is_blocked(&id("T-0001")).map(|b| b.reason.clone())
-    };
-    assert_eq!(blocked(&world).as_deref(), Some(reason));
-
-    // A loop that dies between keeping the work and ending the task.
-    world.facts.retain(|f| {
-        !matches!(
-            f.body,
-            FactBody::TaskBlocked { .. } | FactBody::LoopStopped { .. }
-        )
-    });
-    let mut next = World::over(world.book(), config(1, 1, 2, 4), tasks(1), |_| {
-        Script::pass(1)
-    });
-    assert_eq!(next.run().decision, Decision::Blocked);
-    assert_eq!(count(&next, "task_completed"), 0);
-    let tail = next.facts.iter().find_map(|f| match &f.body {
-        FactBody::TaskBlocked { reason } => Some(reason.as_str()),
-        _ => None,
-    });
-    assert_eq!(tail, Some(reason));
-}
-
 #[test]
 fn p10_finished_tasks_are_not_looked_at_again() {
     let mut world = World::new(config(2, 1, 2, 4), tasks(6), |_| Script::pass(1));
     assert_eq!(world.core.candidates(), 0);
     world.run();
     assert_eq!(world.core.candidates(), 0, "their files are still there");
-    let mut next = World::over(world.book(), config(2, 1, 2, 4), tasks(7), |_| Script::pass(1));
+    let mut next = World::over(world.book(), config(2, 1, 2, 4), tasks(7), |_| {
+        Script::pass(1)
+    });
     next.run_until("the new one", |w| w.alive() > 0);
     assert_eq!(next.core.candidates(), 1);
     next.give(Event::Retry(id("T-0003")));

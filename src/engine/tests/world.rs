@@ -88,8 +88,6 @@ pub(super) struct World {
     pub(super) foreign: Vec<ClaimSet>,
     /// Why no worktree can be made.
     pub(super) refuse_worktrees: Option<EdgeError>,
-    /// What every worker changes outside its claim.
-    pub(super) stray: Vec<String>,
     settled: Vec<RunId>,
     m: u32,
     used: BTreeMap<RunId, u32>,
@@ -136,7 +134,6 @@ impl World {
             peak_flights: 0,
             foreign: Vec::new(),
             refuse_worktrees: None,
-            stray: Vec::new(),
             settled: Vec::new(),
             m,
             used: BTreeMap::new(),
@@ -303,7 +300,7 @@ impl World {
                         commit: "c".repeat(40),
                         patch: None,
                         changed_files: vec![format!("{}.txt", task.id)],
-                        outside_claim: self.stray.clone(),
+                        outside_claim: Vec::new(),
                         notes: Vec::new(),
                     });
                     self.inbox.push_back(Event::CaptureDone {
