@@ -94,7 +94,22 @@ pub(super) fn run_command(
     if let Err(failure) = append(&state_dir, &[fact(exited(&ended.report))]) {
         super::output::say(format!("warning: {}", failure.message));
     }
+    if let Some(line) = unsaid(&ended.report, command) {
+        super::output::say(line);
+    }
     Ok(ended.exit_code)
+}
+
+/// What the command could not say itself: that it was never started, or that its time was up.
+fn unsaid(report: &ExitReport, command: &[OsString]) -> Option<String> {
+    match report.outcome {
+        RunOutcome::SpawnFailed => Some(report.detail.clone()),
+        RunOutcome::TimedOut => Some(format!(
+            "{} was stopped: its time (--timeout) was up",
+            command.first()?.to_string_lossy()
+        )),
+        _ => None,
+    }
 }
 
 fn spec_of(

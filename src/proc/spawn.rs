@@ -253,9 +253,8 @@ fn find_program(program: &OsStr, env: &[(OsString, OsString)]) -> Result<PathBuf
     }
     Err(refused.unwrap_or_else(|| {
         let message = format!(
-            "program {} is not in PATH ({})",
-            program.to_string_lossy(),
-            path.to_string_lossy()
+            "program {} is not in PATH: install it, or name it with its path",
+            program.to_string_lossy()
         );
         SpawnError::new(SpawnErrorKind::NotFound, message)
     }))
