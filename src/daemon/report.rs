@@ -215,6 +215,7 @@ pub(super) fn summary(core: &Core, now: Now) -> Vec<String> {
     for (task, why) in core.standings(now) {
         match why.standing {
             Standing::Completed | Standing::Cancelled | Standing::Unknown => {}
+            Standing::Running => lines.push(format!("running {task}: goes on at the next start")),
             _ => {
                 wait_for_people |= why.waits_for == Some(crate::types::WaitFor::Human);
                 lines.push(format!(

@@ -231,6 +231,19 @@ impl Core {
             None => self.stop = Some((level, source)),
         }
         self.unqueue(out);
+        let again = match source {
+            StopSource::Signal => "; once more stops it",
+            StopSource::Command => "; `flockd stop --now` stops it",
+        };
+        match level {
+            StopLevel::Drain if self.flights.is_empty() => {}
+            StopLevel::Drain => out.push(Effect::Say(format!(
+                "stopping: running work ends first, nothing new starts{again}"
+            ))),
+            StopLevel::Now | StopLevel::Kill => {
+                out.push(Effect::Say("stopping: children are stopped".to_owned()));
+            }
+        }
         if level >= StopLevel::Now {
             self.stop_children(None, StopReason::Held, level == StopLevel::Kill, out);
         }
