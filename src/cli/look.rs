@@ -237,7 +237,16 @@ fn print_why(out: &mut impl Write, report: &WhyReport) -> std::io::Result<()> {
     if let Some(wait_for) = report.waits_for {
         write!(out, ", waits for {wait_for}")?;
     }
-    writeln!(out, ": {}", printable(&report.detail))?;
+    // The detail may begin with the state's own word.
+    let state = report.state.to_string();
+    let detail = report
+        .detail
+        .strip_prefix(state.as_str())
+        .unwrap_or(&report.detail);
+    match detail.trim_start_matches(": ") {
+        "" => writeln!(out)?,
+        rest => writeln!(out, ": {}", printable(rest))?,
+    }
     for run in &report.runs {
         writeln!(
             out,

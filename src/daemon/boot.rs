@@ -19,7 +19,7 @@ pub(super) enum BootError {
         holder: String,
     },
     /// The state directory cannot be used.
-    #[error("state directory: {0}")]
+    #[error(transparent)]
     Fs(#[from] FsError),
     /// Made by a newer version, or damaged.
     #[error(transparent)]

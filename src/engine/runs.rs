@@ -188,12 +188,11 @@ impl Core {
             return;
         };
         let line = format!(
-            "{} {} (worker {}) {}{}",
+            "{} {} (worker {}) {}",
             at.task,
             call.role,
             at.worker,
-            end.outcome,
-            spoken(&end.verdict)
+            spoken(end)
         );
         let next = after_exit(call, end, stopping, now.mono, jitter);
         let waits = match &next {
@@ -230,10 +229,17 @@ impl Core {
     }
 }
 
-fn spoken(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Pass => String::new(),
-        Verdict::Fail(reason) | Verdict::Blocked(reason) => format!(": {reason}"),
+/// How a run ended, for people: a child that ended well may still have said no.
+fn spoken(end: &RunEnd) -> String {
+    let outcome = end.outcome;
+    match &end.verdict {
+        Verdict::Pass => outcome.to_string(),
+        Verdict::Fail(reason) if *reason == outcome.to_string() => reason.clone(),
+        Verdict::Fail(reason) if outcome == Outcome::Succeeded => format!("says fail: {reason}"),
+        Verdict::Blocked(reason) if outcome == Outcome::Succeeded => {
+            format!("says blocked: {reason}")
+        }
+        Verdict::Fail(reason) | Verdict::Blocked(reason) => format!("{outcome}: {reason}"),
     }
 }
 

@@ -164,12 +164,15 @@ impl Core {
             Obstacle::InFlightClaim(task, path) => why(
                 Standing::Waiting,
                 Some(WaitFor::Lease),
-                format!("{path} is claimed by {task}, which is in flight"),
+                format!("{} is claimed by {task}, which is in flight", shown(&path)),
             ),
             Obstacle::ForeignClaim(task, path) => why(
                 Standing::Waiting,
                 Some(WaitFor::Lease),
-                format!("{path} is claimed by {task} (`flockd lease list`)"),
+                format!(
+                    "{} is claimed by {task} (`flockd lease list`)",
+                    shown(&path)
+                ),
             ),
         }
     }
@@ -246,5 +249,14 @@ impl Core {
             None,
             "flockd is preparing or keeping its worktree",
         )
+    }
+}
+
+/// A claimed path for people.
+fn shown(path: &str) -> &str {
+    if path == "." {
+        "the whole repository"
+    } else {
+        path
     }
 }
