@@ -87,7 +87,11 @@ fn run(request: StartRequest) -> anyhow::Result<u8> {
     let finish = runtime.block_on(async {
         let parts = Parts::assemble(&config, repo, ledger, state)?;
         for note in notes {
-            parts.progress.say(&note.to_string());
+            match &note {
+                // As it should be: nothing that a person must read.
+                crate::ledger::RecoveryNote::Ingested { .. } => tracing::info!("{note}"),
+                _ => parts.progress.say(&note.to_string()),
+            }
         }
         parts.go().await
     })?;

@@ -16,6 +16,7 @@ mod loop_ceiling;
 mod loop_disk;
 mod loop_takeover;
 mod makefile;
+mod messages;
 mod runner;
 mod sandbox;
 mod shipped;
