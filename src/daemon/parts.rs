@@ -6,7 +6,7 @@ use super::effector::{Effector, Work};
 use super::launch::Launcher;
 use super::looper::{Input, Looper};
 use super::progress::Progress;
-use super::reconcile::{OpenRun, reconcile};
+use super::reconcile::{OpenRun, reconcile, reconcile_clients};
 use super::report::Reporter;
 use super::socket::{self, Server};
 use super::watch::Watcher;
@@ -109,6 +109,7 @@ impl Parts {
         let adopted = self.effector.pool.adopt_all().await?;
         let effects = self.looper.core.begin(self.looper.clock.now());
         self.looper.queue(effects);
+        reconcile_clients(&mut self.looper, &mut self.open, &adopted, &self.slots);
         for input in self.watcher.read_all() {
             self.looper.input(input);
         }
@@ -117,7 +118,6 @@ impl Parts {
             &self.effector,
             std::mem::take(&mut self.open),
             adopted,
-            &self.slots,
         );
         let l = &self.config.loop_;
         self.progress.say(&format!(
@@ -209,7 +209,7 @@ fn open_runs(state: &LedgerState) -> Vec<OpenRun> {
             slots: r.run.slots,
             token: r.run.token.clone(),
             started: r.run.started.is_some(),
-            of_task: r.task.is_some(),
+            of_client: r.run.worker == 0,
         })
         .collect()
 }

@@ -5,7 +5,7 @@
 //! a runner has it, ended           → its report is recorded, the runner may free its slot
 //! no runner, exit.json is there    → that is its end
 //! no runner, no exit.json          → its processes are ended by token, the run is lost
-//! a run of another living process  → left alone (`flockd run`)
+//! a client that lives owns it      → left alone (`flockd run`, `flockd lease claim -- CMD`)
 //! ```
 
 use super::effector::Effector;
@@ -13,7 +13,7 @@ use super::launch::{lost, run_end};
 use super::looper::Looper;
 use crate::budget::SlotDir;
 use crate::engine::Event;
-use crate::runner::{Adopted, ExitReport, StopHow, read_exit};
+use crate::runner::{Adopted, ExitReport, StopHow, client_lives, read_exit};
 use crate::types::RunId;
 use std::collections::{HashMap, HashSet};
 
@@ -23,30 +23,53 @@ pub(super) struct OpenRun {
     pub(super) slots: u32,
     pub(super) token: String,
     pub(super) started: bool,
-    pub(super) of_task: bool,
+    pub(super) of_client: bool,
 }
 
-/// Brings the core up to date with what really runs.
-pub(super) fn reconcile(
+/// Runs of clients: those that live are left alone, the others are over. Before the task files are read,
+/// since a loop with nothing to do ends with them.
+pub(super) fn reconcile_clients(
     looper: &mut Looper,
-    effector: &Effector,
-    open: Vec<OpenRun>,
-    adopted: Vec<Adopted>,
+    open: &mut Vec<OpenRun>,
+    adopted: &[Adopted],
     slots: &SlotDir,
 ) {
-    let mut found: HashMap<RunId, Adopted> =
-        adopted.into_iter().map(|a| (a.run_id.clone(), a)).collect();
     let elsewhere: HashSet<RunId> = slots
         .held()
         .into_iter()
         .map(|(_, text)| text.run_id)
         .collect();
+    let (clients, of_tasks): (Vec<_>, Vec<_>) = std::mem::take(open)
+        .into_iter()
+        .partition(|run| run.of_client);
+    for run in clients {
+        // A nested `flockd run` carries the token of the run that it is part of and shares its fate.
+        let outer = of_tasks.iter().find(|outer| outer.token == run.token);
+        let outer_lives =
+            outer.map(|outer| adopted.iter().any(|adopted| adopted.run_id == outer.run));
+        let lives = outer_lives != Some(false)
+            && (elsewhere.contains(&run.run) || client_lives(&looper.state_dir, &run.run));
+        if !lives {
+            bury(looper, &run, outer_lives == Some(true));
+        }
+    }
+    *open = of_tasks;
+}
+
+/// Brings the core up to date with what really runs of its tasks.
+pub(super) fn reconcile(
+    looper: &mut Looper,
+    effector: &Effector,
+    open: Vec<OpenRun>,
+    adopted: Vec<Adopted>,
+) {
+    let mut found: HashMap<RunId, Adopted> =
+        adopted.into_iter().map(|a| (a.run_id.clone(), a)).collect();
     for run in open {
         looper.tokens.insert(run.run.clone(), run.token.clone());
         match found.remove(&run.run) {
             Some(adopted) => adopt(looper, effector, &run, adopted),
-            None if !run.of_task && elsewhere.contains(&run.run) => {}
-            None => bury(looper, &run),
+            None => bury(looper, &run, false),
         }
     }
     // A run that the ledger does not know was never acknowledged: end it.
@@ -90,10 +113,11 @@ fn ended(looper: &mut Looper, run: &RunId, report: ExitReport) {
     });
 }
 
-fn bury(looper: &mut Looper, run: &OpenRun) {
+/// With a token that lives on in another run, what is left is that run's to end.
+fn bury(looper: &mut Looper, run: &OpenRun, token_lives: bool) {
     let report = read_exit(&looper.state_dir, &run.run).ok().flatten();
     // Also after an exit.json: nothing with this token may be left before its slot is used again.
-    let swept = crate::proc::sweep_token(&run.token);
+    let swept = (!token_lives).then(|| crate::proc::sweep_token(&run.token));
     tracing::info!(run = %run.run, ?swept, "an open run without a runner");
     match report {
         Some(report) => ended(looper, &run.run, report),

@@ -13,8 +13,10 @@ mod conformance;
 mod fake_agent;
 mod lease;
 mod loop_ceiling;
+mod loop_clients;
 mod loop_disk;
 mod loop_takeover;
+
 mod makefile;
 mod runner;
 mod sandbox;
