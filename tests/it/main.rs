@@ -16,6 +16,7 @@ mod loop_ceiling;
 mod loop_clients;
 mod loop_disk;
 mod loop_takeover;
+mod loop_why;
 
 mod makefile;
 mod runner;
