@@ -13,8 +13,10 @@ mod conformance;
 mod fake_agent;
 mod lease;
 mod loop_ceiling;
+mod loop_children;
 mod loop_clients;
 mod loop_disk;
+mod loop_stop;
 mod loop_takeover;
 mod loop_why;
 
