@@ -16,6 +16,8 @@ mod loop_ceiling;
 mod loop_children;
 mod loop_clients;
 mod loop_disk;
+mod loop_files;
+mod loop_history;
 mod loop_stop;
 mod loop_takeover;
 mod loop_why;
