@@ -15,8 +15,8 @@ use crate::budget::{BoundedSemaphore, Permit, SlotDir};
 use crate::config::Config;
 use crate::ledger::{FactBody, NewFact};
 use crate::runner::{
-    ExitReport, Pool, PoolSettings, RunInput, RunLimits, RunSpec, RunnerEvent, StopHow,
-    client_ceiling, is_nested, run_dir,
+    ClientHold, ExitReport, Pool, PoolSettings, RunInput, RunLimits, RunSpec, RunnerEvent, StopHow,
+    client_ceiling, hold_as_client, is_nested,
 };
 use crate::types::{Outcome as RunOutcome, RunId};
 use std::collections::HashMap;
@@ -65,6 +65,7 @@ struct Open {
     number: usize,
     command: String,
     _permit: Permit,
+    _hold: ClientHold,
 }
 
 struct Lines {
@@ -215,6 +216,7 @@ impl Lines {
             spec.env.push((name.to_owned(), value));
         }
         let run = spec.run_id.clone();
+        let hold = hold_as_client(&self.config.state_dir, &spec)?;
         self.record(
             &run,
             FactBody::RunIntended {
@@ -227,15 +229,13 @@ impl Lines {
             },
         )
         .await?;
-        let folder = run_dir(&self.config.state_dir, &run);
-        crate::fsx::create_dir_all(&folder)?;
-        crate::fsx::replace_cached(&folder.join("spec.json"), spec.spec_json().as_bytes())?;
         self.open.insert(
             run.clone(),
             Open {
                 number,
                 command,
                 _permit: permit,
+                _hold: hold,
             },
         );
         if let Err(error) = self.pool.launch(spec).await {

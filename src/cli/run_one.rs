@@ -11,7 +11,7 @@ use crate::ledger::{FactBody, NewFact};
 use crate::proc::TOKEN_VARIABLE;
 use crate::runner::{
     ExitReport, ForegroundEvent, ForegroundSpec, RunInput, RunLimits, RunSpec, client_ceiling,
-    foreground, is_nested,
+    foreground, hold_as_client, is_nested,
 };
 use crate::types::{LeaseId, Outcome as RunOutcome, RunId, TaskId, Verdict};
 use std::ffi::OsString;
@@ -56,6 +56,8 @@ pub(super) fn run_command(
         spec.run.lease_epoch = Some(lease.epoch);
     }
     let state_dir = config.state_dir.clone();
+    // To the end: a daemon that starts meanwhile sees by it that this run is ours.
+    let _hold = hold_as_client(&state_dir, &spec.run)?;
     let run = spec.run.run_id.clone();
     let task = spec.run.task_id.clone();
     let fact = |body| NewFact::of_run(now(), task.as_ref(), &run, body);

@@ -7,7 +7,7 @@ use super::input::Input;
 use super::launch::Launcher;
 use super::looper::Looper;
 use super::progress::Progress;
-use super::reconcile::{OpenRun, reconcile};
+use super::reconcile::{OpenRun, reconcile, reconcile_clients};
 use super::report::Reporter;
 use super::socket::{self, Server};
 use super::watch::Watcher;
@@ -18,7 +18,6 @@ use crate::engine::{Core, Finish};
 use crate::git::Repo;
 use crate::lease::{Holder, LeaseManager};
 use crate::ledger::{DaemonInfo, Ledger, LedgerState, ViewSettings};
-use crate::proc::Identity;
 use crate::runner::{Pool, PoolSettings};
 use crate::types::Timestamp;
 use std::path::{Path, PathBuf};
@@ -113,6 +112,7 @@ impl Parts {
         let adopted = self.effector.pool.adopt_all().await?;
         let effects = self.looper.core.begin(self.looper.clock.now());
         self.looper.queue(effects);
+        reconcile_clients(&mut self.looper, &mut self.open, &adopted, &self.slots);
         for input in self.watcher.read_all() {
             self.looper.input(input);
         }
@@ -121,7 +121,6 @@ impl Parts {
             &self.effector,
             std::mem::take(&mut self.open),
             adopted,
-            &self.slots,
         );
         let l = &self.config.loop_;
         self.progress.say(&format!(
@@ -216,11 +215,7 @@ fn open_runs(state: &LedgerState) -> Vec<OpenRun> {
             run: run.clone(),
             slots: r.run.slots,
             token: r.run.token.clone(),
-            started: r.run.started.as_ref().map(|s| Identity {
-                pid: s.pid,
-                start_ticks: s.start_ticks,
-            }),
-            // Workers of a loop count from 1.
+            started: r.run.started.is_some(),
             of_client: r.run.worker == 0,
         })
         .collect()

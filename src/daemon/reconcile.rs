@@ -5,7 +5,7 @@
 //! a runner has it, ended           → its report is recorded, the runner may free its slot
 //! no runner, exit.json is there    → that is its end
 //! no runner, no exit.json          → its processes are ended by token, the run is lost
-//! a run of another living process  → left alone (`flockd run`)
+//! a client that lives owns it      → left alone (`flockd run`, `flockd lease claim -- CMD`)
 //! ```
 
 use super::effector::Effector;
@@ -13,8 +13,7 @@ use super::launch::{lost, run_end};
 use super::looper::Looper;
 use crate::budget::SlotDir;
 use crate::engine::Event;
-use crate::proc::Identity;
-use crate::runner::{Adopted, ExitReport, StopHow, read_exit};
+use crate::runner::{Adopted, ExitReport, StopHow, client_lives, read_exit};
 use crate::types::RunId;
 use std::collections::{HashMap, HashSet};
 
@@ -23,77 +22,57 @@ pub(super) struct OpenRun {
     pub(super) run: RunId,
     pub(super) slots: u32,
     pub(super) token: String,
-    /// Its child, once that was recorded.
-    pub(super) started: Option<Identity>,
-    /// Of a client (`flockd run`, `lease claim -- CMD`): the client itself watches over it.
+    pub(super) started: bool,
     pub(super) of_client: bool,
 }
 
-/// What is to be done about an open run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// One of our runners has it.
-    Adopt,
-    /// Another living process has it.
-    LeaveAlone,
-    /// Nobody has it. Its processes are ended by token unless a living run carries the same one: a
-    /// nested `flockd run` is part of its run's tree and token.
-    Bury { sweep: bool },
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Findings {
-    adopted: bool,
-    holds_slot: bool,
-    child_alive: bool,
-    token_shared: bool,
-}
-
-fn fate(run: &OpenRun, found: Findings) -> Fate {
-    if found.adopted {
-        return Fate::Adopt;
-    }
-    if run.of_client && (run.started.is_none() || found.holds_slot || found.child_alive) {
-        return Fate::LeaveAlone;
-    }
-    Fate::Bury {
-        sweep: !found.token_shared,
-    }
-}
-
-/// Brings the core up to date with what really runs.
-pub(super) fn reconcile(
+/// Runs of clients: those that live are left alone, the others are over. Before the task files are read,
+/// since a loop with nothing to do ends with them.
+pub(super) fn reconcile_clients(
     looper: &mut Looper,
-    effector: &Effector,
-    open: Vec<OpenRun>,
-    adopted: Vec<Adopted>,
+    open: &mut Vec<OpenRun>,
+    adopted: &[Adopted],
     slots: &SlotDir,
 ) {
-    let mut found: HashMap<RunId, Adopted> =
-        adopted.into_iter().map(|a| (a.run_id.clone(), a)).collect();
     let elsewhere: HashSet<RunId> = slots
         .held()
         .into_iter()
         .map(|(_, text)| text.run_id)
         .collect();
-    let living: HashSet<String> = open
-        .iter()
-        .filter(|run| found.contains_key(&run.run) || elsewhere.contains(&run.run))
-        .map(|run| run.token.clone())
-        .collect();
+    let (clients, of_tasks): (Vec<_>, Vec<_>) = std::mem::take(open)
+        .into_iter()
+        .partition(|run| run.of_client);
+    // A nested `flockd run` carries the token of the run that it is part of and shares its fate.
+    let outer_lives = |run: &OpenRun| {
+        let outer = of_tasks.iter().find(|outer| outer.token == run.token)?;
+        Some(adopted.iter().any(|adopted| adopted.run_id == outer.run))
+    };
+    let (living, gone): (Vec<_>, Vec<_>) = clients.into_iter().partition(|run| {
+        outer_lives(run) != Some(false)
+            && (elsewhere.contains(&run.run) || client_lives(&looper.state_dir, &run.run))
+    });
+    for run in gone {
+        let token_lives =
+            outer_lives(&run) == Some(true) || living.iter().any(|l| l.token == run.token);
+        bury(looper, &run, token_lives);
+    }
+    *open = of_tasks;
+}
+
+/// Brings the core up to date with what really runs of its tasks.
+pub(super) fn reconcile(
+    looper: &mut Looper,
+    effector: &Effector,
+    open: Vec<OpenRun>,
+    adopted: Vec<Adopted>,
+) {
+    let mut found: HashMap<RunId, Adopted> =
+        adopted.into_iter().map(|a| (a.run_id.clone(), a)).collect();
     for run in open {
         looper.tokens.insert(run.run.clone(), run.token.clone());
-        let adopted = found.remove(&run.run);
-        let findings = Findings {
-            adopted: adopted.is_some(),
-            holds_slot: elsewhere.contains(&run.run),
-            child_alive: run.started.is_some_and(|child| child.is_alive()),
-            token_shared: living.contains(&run.token),
-        };
-        match (fate(&run, findings), adopted) {
-            (Fate::Adopt, Some(adopted)) => adopt(looper, effector, &run, adopted),
-            (Fate::Bury { sweep }, _) => bury(looper, &run, sweep),
-            _ => {}
+        match found.remove(&run.run) {
+            Some(adopted) => adopt(looper, effector, &run, adopted),
+            None => bury(looper, &run, false),
         }
     }
     // A run that the ledger does not know was never acknowledged: end it.
@@ -106,7 +85,7 @@ pub(super) fn reconcile(
 
 fn adopt(looper: &mut Looper, effector: &Effector, run: &OpenRun, adopted: Adopted) {
     effector.adopt(&run.run, run.slots);
-    if run.started.is_none()
+    if !run.started
         && let Some(identity) = adopted.identity
     {
         looper.event(Event::RunStarted {
@@ -137,10 +116,11 @@ fn ended(looper: &mut Looper, run: &RunId, report: ExitReport) {
     });
 }
 
-fn bury(looper: &mut Looper, run: &OpenRun, sweep: bool) {
+/// With a token that lives on in another run, what is left is that run's to end.
+fn bury(looper: &mut Looper, run: &OpenRun, token_lives: bool) {
     let report = read_exit(&looper.state_dir, &run.run).ok().flatten();
     // Also after an exit.json: nothing with this token may be left before its slot is used again.
-    let swept = sweep.then(|| crate::proc::sweep_token(&run.token));
+    let swept = (!token_lives).then(|| crate::proc::sweep_token(&run.token));
     tracing::info!(run = %run.run, ?swept, "an open run without a runner");
     match report {
         Some(report) => ended(looper, &run.run, report),
@@ -153,52 +133,5 @@ fn bury(looper: &mut Looper, run: &OpenRun, sweep: bool) {
                 end,
             });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(of_client: bool, started: bool) -> OpenRun {
-        OpenRun {
-            run: RunId::new("R1").unwrap(),
-            slots: 1,
-            token: "t".to_owned(),
-            started: started.then_some(Identity {
-                pid: 1,
-                start_ticks: 1,
-            }),
-            of_client,
-        }
-    }
-
-    fn findings(text: &str) -> Findings {
-        Findings {
-            adopted: text.contains('a'),
-            holds_slot: text.contains('s'),
-            child_alive: text.contains('c'),
-            token_shared: text.contains('t'),
-        }
-    }
-
-    #[test]
-    fn p4_a_restart_adopts_ours_leaves_clients_alone_and_buries_the_dead() {
-        let check = |of_client, started, found: &str, expected| {
-            assert_eq!(
-                fate(&run(of_client, started), findings(found)),
-                expected,
-                "{of_client} {started} {found:?}"
-            );
-        };
-        check(false, true, "asc", Fate::Adopt);
-        check(false, false, "a", Fate::Adopt);
-        check(false, true, "", Fate::Bury { sweep: true });
-        check(false, true, "c", Fate::Bury { sweep: true });
-        check(true, true, "s", Fate::LeaveAlone);
-        check(true, true, "c", Fate::LeaveAlone);
-        check(true, false, "", Fate::LeaveAlone);
-        check(true, true, "", Fate::Bury { sweep: true });
-        check(true, true, "t", Fate::Bury { sweep: false });
     }
 }

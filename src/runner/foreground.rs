@@ -6,8 +6,8 @@ use super::protocol::{Message, StopHow};
 use super::run::Phase;
 use super::spec::RunSpec;
 use crate::budget::SlotDir;
+use crate::fsx::FsError;
 use crate::fsx::lock::Lock;
-use crate::fsx::{self, FsError};
 use crate::proc::{
     Identity, SIGCHLD, Sent, SignalQueue, SignalSet, SpawnErrorKind, TOKEN_VARIABLE,
     become_subreaper, own_identity, signal, wait_readable,
@@ -91,7 +91,7 @@ pub fn client_ceiling(state_dir: &Path, slots: &SlotDir, own: u32) -> u32 {
 }
 
 /// Runs the command to its end; returns when its whole tree is gone, its end is durable and its slots
-/// are free. Makes `runs/<run-id>/`. Must be called before any thread is started.
+/// are free. `runs/<run-id>/` is there ([`super::hold_as_client`]). Must be called before any thread is started.
 ///
 /// # Errors
 /// [`ForegroundError`]: nothing was started. What goes wrong later is an outcome.
@@ -102,9 +102,6 @@ pub fn foreground(
     let signals = SignalQueue::new(SignalSet::Foreground)?;
     become_subreaper()?;
     let slots = SlotDir::open(&spec.state_dir)?;
-    let dir = super::exit::run_dir(&spec.state_dir, &spec.run.run_id);
-    fsx::create_dir_all(&dir)?;
-    fsx::replace_cached(&dir.join("spec.json"), spec.run.spec_json().as_bytes())?;
     let slots = (!spec.nested).then_some(&slots);
     let surroundings = Surroundings::Terminal;
     let mut active = Active::new(

@@ -6,6 +6,7 @@ mod connection;
 mod exit;
 mod foreground;
 mod link;
+mod owner;
 mod pool;
 mod protocol;
 mod run;
@@ -20,6 +21,7 @@ pub use foreground::{
     ForegroundEnd, ForegroundError, ForegroundEvent, ForegroundSpec, client_ceiling, foreground,
     is_nested,
 };
+pub use owner::{ClientHold, client_lives, hold_as_client};
 pub use pool::{Adopted, Pool, PoolError, PoolSettings, RunnerEvent};
 pub use protocol::{CurrentRun, Message, PROTOCOL, Request, StopHow, decode, encode};
 pub use run::StopReason;

@@ -13,8 +13,15 @@ mod conformance;
 mod fake_agent;
 mod lease;
 mod loop_ceiling;
+mod loop_children;
+mod loop_clients;
 mod loop_disk;
+mod loop_files;
+mod loop_history;
+mod loop_stop;
 mod loop_takeover;
+mod loop_why;
+
 mod makefile;
 mod messages;
 mod runner;

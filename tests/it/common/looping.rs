@@ -13,6 +13,7 @@ pub(crate) struct Looping {
     child: Child,
     state: PathBuf,
     log: PathBuf,
+    sweeps: bool,
 }
 
 /// How a program ended.
@@ -50,6 +51,7 @@ impl Looping {
             child: command.spawn().unwrap(),
             state: sandbox.state(),
             log,
+            sweeps: true,
         }
     }
 
@@ -92,6 +94,14 @@ impl Looping {
         }
     }
 
+    /// Waits for its end and leaves what else runs on its state directory alone.
+    #[track_caller]
+    pub(crate) fn ended_alone(mut self) -> Ended {
+        let ended = self.ended();
+        self.sweeps = false;
+        ended
+    }
+
     /// `kill -9` of the daemon alone.
     pub(crate) fn kill_9(&mut self) {
         self.child.kill().unwrap();
@@ -105,6 +115,9 @@ impl Drop for Looping {
         drop(self.child.wait());
         if std::thread::panicking() {
             eprintln!("{} says:\n{}", self.log.display(), self.said());
+        }
+        if !self.sweeps {
+            return;
         }
         for pid in runners(&self.state) {
             kill_9(pid);

@@ -1,0 +1,35 @@
+//! Whether the client that owns a run lives: it holds the lock of that run's `spec.json`. Knows no slot, no daemon.
+
+use super::exit::run_dir;
+use super::spec::RunSpec;
+use crate::fsx::lock::Lock;
+use crate::fsx::{self, FsError};
+use crate::types::RunId;
+use std::path::{Path, PathBuf};
+
+/// Held by a client (`flockd run`, `flockd lease claim -- CMD`) as long as its run is its own business,
+/// also while the run waits for a slot. The kernel lets go of it however the client ends (P2).
+#[derive(Debug)]
+pub struct ClientHold(#[expect(dead_code, reason = "held for its drop")] Lock);
+
+/// Makes the run's folder with its `spec.json`, and holds it. Call it before the intent is recorded.
+///
+/// # Errors
+/// What the disk refuses; nothing is held then.
+pub fn hold_as_client(state_dir: &Path, spec: &RunSpec) -> Result<ClientHold, FsError> {
+    fsx::create_dir_all(&run_dir(state_dir, &spec.run_id))?;
+    let file = spec_path(state_dir, &spec.run_id);
+    fsx::replace_cached(&file, spec.spec_json().as_bytes())?;
+    Ok(ClientHold(Lock::exclusive(&file)?))
+}
+
+/// Whether a client holds the run. A daemon's run is held by nobody in this way.
+#[must_use]
+pub fn client_lives(state_dir: &Path, run: &RunId) -> bool {
+    let file = spec_path(state_dir, run);
+    file.is_file() && matches!(Lock::try_shared(&file), Ok(None))
+}
+
+fn spec_path(state_dir: &Path, run: &RunId) -> PathBuf {
+    run_dir(state_dir, run).join("spec.json")
+}
