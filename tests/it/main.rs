@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
+    clippy::print_stderr,
     reason = "a test panics where it fails, and stands outside of flockd: it writes and spawns as users do"
 )]
 
