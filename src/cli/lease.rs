@@ -153,6 +153,7 @@ fn record(
         lease_id: lease.lease_id.clone(),
         epoch: lease.epoch,
         paths: lease.paths.to_strings(),
+        resumed: false,
     };
     facts.push(NewFact::of_task(at, &lease.task_id, claimed));
     append(state_dir, &facts)

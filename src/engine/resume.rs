@@ -190,6 +190,7 @@ impl Core {
                 lease_id,
                 epoch,
                 paths,
+                resumed: true,
             },
         );
         for worker in preparing {

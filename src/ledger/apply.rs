@@ -182,6 +182,18 @@ impl LedgerState {
                 };
                 self.waiting.insert(task, info);
             }
+            FactBody::LeaseClaimed {
+                lease_id,
+                epoch,
+                resumed: true,
+                ..
+            } => {
+                self.epoch_max = self.epoch_max.max(*epoch);
+                if let Some(flight) = self.in_flight.get_mut(task) {
+                    flight.lease_id = lease_id.clone();
+                    flight.epoch = *epoch;
+                }
+            }
             FactBody::StagePassed { worker, stage } => {
                 if let Some(flight) = self.in_flight.get_mut(task) {
                     let worker = flight.worker_mut(*worker);

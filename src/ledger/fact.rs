@@ -238,6 +238,9 @@ pub enum FactBody {
         epoch: u64,
         /// The paths.
         paths: Vec<String>,
+        /// The loop took a task in flight up again under this lease: from now on it is the task's.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        resumed: bool,
     },
     /// A lease was given back.
     LeaseReleased {
