@@ -12,6 +12,7 @@ mod failure;
 mod init;
 mod lease;
 mod ledger;
+mod line_input;
 mod logs;
 mod look;
 mod offline;

@@ -8,6 +8,7 @@
 use super::context::Context;
 use super::facts::Sink;
 use super::failure::{Failure, Outcome};
+use super::line_input::{argv_of, read_lines};
 use super::queue::now;
 use super::run::RunArgs;
 use super::run_one::exited;
@@ -20,15 +21,13 @@ use crate::runner::{
 };
 use crate::types::{Outcome as RunOutcome, RunId};
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 use std::sync::mpsc as std_mpsc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-/// Lines read ahead of the runs.
-const LINES_AHEAD: usize = 64;
 /// Exit code after a signal.
 const INTERRUPTED: u8 = 130;
 
@@ -64,6 +63,7 @@ pub(super) fn run_lines(context: &Context, args: &RunArgs, source: &Path) -> Out
 struct Open {
     number: usize,
     command: String,
+    token: String,
     _permit: Permit,
     _hold: ClientHold,
 }
@@ -151,7 +151,7 @@ impl Lines {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
         let semaphore = self.semaphore.clone();
-        let mut ended = false;
+        let (mut ended, mut failure) = (false, None);
         while !(ended && self.open.is_empty()) {
             let next = async {
                 let permit = semaphore.acquire(self.spec.slots, None).await.ok()?;
@@ -161,14 +161,26 @@ impl Lines {
                 biased;
                 Some(()) = interrupt.recv() => self.on_signal(&mut ended),
                 Some(()) = terminate.recv() => self.on_signal(&mut ended),
-                Some(event) = self.events.recv() => self.on_event(event).await?,
+                Some(event) = self.events.recv() => {
+                    let heard = self.on_event(event).await;
+                    no_more_after(heard, &mut ended, &mut failure);
+                }
                 next = next, if !ended => match next {
-                    Some((permit, line)) => self.start(permit, line?).await?,
+                    Some((permit, Ok(line))) => {
+                        let started = self.start(permit, line).await;
+                        no_more_after(started, &mut ended, &mut failure);
+                    }
+                    Some((_, Err(unreadable))) => {
+                        no_more_after(Err(unreadable), &mut ended, &mut failure);
+                    }
                     None => ended = true,
                 },
             }
         }
         self.pool.close();
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
         let (run, failed) = (self.run, self.failed);
         super::output::say(format!("{run} run, {failed} failed"));
         Ok(match (self.signals, failed) {
@@ -234,6 +246,7 @@ impl Lines {
             Open {
                 number,
                 command,
+                token: spec.token.clone(),
                 _permit: permit,
                 _hold: hold,
             },
@@ -268,6 +281,7 @@ impl Lines {
             }
             RunnerEvent::Exited { run_id, report } => self.ended(&run_id, report).await,
             RunnerEvent::RunnerDied { run_id } => {
+                self.sweep(&run_id).await;
                 let report = crate::runner::read_exit(&self.config.state_dir, &run_id)?
                     .unwrap_or_else(|| {
                         ExitReport::without_child(
@@ -282,10 +296,19 @@ impl Lines {
         }
     }
 
+    /// A dead runner's tree goes before its end is told.
+    async fn sweep(&self, run: &RunId) {
+        if let Some(token) = self.open.get(run).map(|open| open.token.clone()) {
+            let swept = tokio::task::spawn_blocking(move || crate::proc::sweep_token(&token)).await;
+            tracing::warn!(%run, ?swept, "a runner died; its tree was swept");
+        }
+    }
+
     async fn ended(&mut self, run: &RunId, report: ExitReport) -> Result<(), Failure> {
+        let open = self.open.remove(run);
         self.record(run, exited(&report)).await?;
         self.pool.settled(run);
-        let Some(open) = self.open.remove(run) else {
+        let Some(open) = open else {
             return Ok(());
         };
         self.run += 1;
@@ -332,6 +355,14 @@ impl Lines {
     }
 }
 
+/// After a failure nothing more is started; what runs is still watched over to its end.
+fn no_more_after(done: Result<(), Failure>, ended: &mut bool, failure: &mut Option<Failure>) {
+    if let Err(error) = done {
+        *ended = true;
+        failure.get_or_insert(error);
+    }
+}
+
 /// One write and one sync for all facts that came while the last ones were being written.
 fn writer(mut sink: Sink) -> std_mpsc::Sender<(Vec<NewFact>, Option<Durable>)> {
     let (tx, rx) = std_mpsc::channel::<(Vec<NewFact>, Option<Durable>)>();
@@ -349,49 +380,4 @@ fn writer(mut sink: Sink) -> std_mpsc::Sender<(Vec<NewFact>, Option<Durable>)> {
         }
     });
     tx
-}
-
-/// Numbered lines without the blank ones, a few ahead of their use.
-fn read_lines(input: Box<dyn Read + Send>) -> mpsc::Receiver<Result<(usize, String), Failure>> {
-    let (tx, rx) = mpsc::channel(LINES_AHEAD);
-    std::thread::spawn(move || {
-        for (i, line) in BufReader::new(input).lines().enumerate() {
-            let item = match line {
-                Ok(text) if text.trim().is_empty() => continue,
-                Ok(text) => Ok((i + 1, text)),
-                Err(error) => Err(Failure::failed(format!("line {}: {error}", i + 1))),
-            };
-            let failed = item.is_err();
-            if tx.blocking_send(item).is_err() || failed {
-                return;
-            }
-        }
-    });
-    rx
-}
-
-/// Plain words are run as they are; anything that a shell would read differently goes through `sh -c`.
-fn argv_of(line: &str) -> Vec<String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || " \t_-./:,@%+".contains(c);
-    let mut words = line.split_whitespace();
-    // A word like `cd` or `A=1` first is the shell's own business.
-    let program = words.next().is_some_and(|w| w.contains('/'));
-    if program && line.chars().all(plain) {
-        line.split_whitespace().map(str::to_owned).collect()
-    } else {
-        ["sh", "-c", line].map(str::to_owned).to_vec()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::argv_of;
-
-    #[test]
-    fn only_plain_paths_go_past_the_shell() {
-        assert_eq!(argv_of("/bin/echo a  b"), ["/bin/echo", "a", "b"]);
-        assert_eq!(argv_of("./x --n=1"), ["sh", "-c", "./x --n=1"]);
-        assert_eq!(argv_of("cd /tmp"), ["sh", "-c", "cd /tmp"]);
-        assert_eq!(argv_of("/bin/echo $HOME"), ["sh", "-c", "/bin/echo $HOME"]);
-    }
 }

@@ -1,6 +1,6 @@
 //! Attacks on restarts: what was killed when, and what the next one makes of it.
 
-use crate::common::processes::alive;
+use crate::common::processes::{alive, kill_9, runners};
 use crate::common::{Looping, Sandbox, eventually};
 
 /// One task whose agent writes a line and waits at a gate.
@@ -53,4 +53,36 @@ fn p1_the_child_of_a_killed_client_ends_before_a_lower_ceiling_counts() {
     assert_eq!(looping.ended().code, Some(0));
     assert_eq!(alive(&sandbox.state()).len(), 0);
     sandbox.every_run_ended_once();
+}
+
+#[test]
+fn p7_lines_whose_runner_was_killed_leave_no_process() {
+    let sandbox = Sandbox::new();
+    sandbox.configure_shell("");
+    let (agent, gate) = (crate::common::fake_agent(), sandbox.gate("gate"));
+    let line = format!("{} hold-until {}\n", agent.display(), gate.display());
+    sandbox.write("lines", &line);
+    let client = sandbox.beside(&["run", "--lines", "lines"]);
+    eventually("the child runs", || {
+        (alive(&sandbox.state()).len() == 1).then_some(())
+    });
+    for runner in runners(&sandbox.state()) {
+        kill_9(runner);
+    }
+    let ended = client.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert_eq!(alive(&sandbox.state()).len(), 0);
+}
+
+#[test]
+fn p7_a_line_that_is_no_text_leaves_no_run_behind() {
+    let sandbox = Sandbox::new();
+    sandbox.configure_shell("");
+    let script = b"sleep 0.3; echo over > over\n\xff\xfe\necho never > never\n";
+    std::fs::write(sandbox.root().join("lines"), script).unwrap();
+    let ended = sandbox.run(&["run", "--lines", "lines"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.said.contains("line 2"), "{ended:?}");
+    assert_eq!(sandbox.read("over"), "over\n", "the first line ended first");
+    assert_eq!(sandbox.read("never"), "");
 }
