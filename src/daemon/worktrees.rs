@@ -129,7 +129,13 @@ impl Worktrees {
             .cloned()
             .collect();
         let mut notes = captured.notes;
-        match self.repo.remove_worktree(&worktree) {
+        // A result keeps its branch even when the agent put its commits on another one too.
+        let removed = if captured.commit == base {
+            self.repo.remove_worktree(&worktree)
+        } else {
+            self.repo.remove_tree(&worktree)
+        };
+        match removed {
             Ok(Removed::Yes) => {}
             Ok(Removed::KeptDirty) => notes.push(format!(
                 "worktree kept, it is not clean: {}",

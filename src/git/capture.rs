@@ -53,6 +53,7 @@ impl Repo {
                 "{words} was left unfinished: the files are captured as they are"
             ));
         }
+        self.leave_foreign_branch(worktree)?;
         match self.commit_all(worktree, message, &mut notes) {
             Err(GitError::Locked { file, .. }) if is_index_lock(&file) => {
                 notes.push(format!(
@@ -74,6 +75,28 @@ impl Repo {
             patch,
             notes,
         })
+    }
+
+    /// The commit must not move a branch that is somebody else's: HEAD is detached from it where it is.
+    fn leave_foreign_branch(&self, worktree: &Worktree) -> Result<(), GitError> {
+        let path = &worktree.path;
+        let (current, own) = (self.head_of(path)?, own_ref(worktree));
+        let is_foreign = !current.is_empty() && current != own;
+        let Some(head) = self.commit_of(path, "HEAD")?.filter(|_| is_foreign) else {
+            return Ok(());
+        };
+        let _one_at_a_time = self.shared_files();
+        let call = self.git.write(path).args(["update-ref", "--no-deref"]);
+        call.args(["-m", "flockd: capture", "HEAD", &head])
+            .run()
+            .map(drop)
+    }
+
+    /// What HEAD names; empty when it is detached.
+    fn head_of(&self, path: &Path) -> Result<String, GitError> {
+        let call = self.git.read(path);
+        let head = call.args(["symbolic-ref", "--quiet", "HEAD"]).output()?;
+        Ok(parse::lines(&head.stdout).pop().unwrap_or_default())
     }
 
     /// The ordinary way: the worktree's own index and `git commit`.
@@ -211,10 +234,8 @@ impl Repo {
         commit: &str,
         notes: &mut Vec<String>,
     ) -> Result<(), GitError> {
-        let call = self.git.read(&worktree.path);
-        let head = call.args(["symbolic-ref", "--quiet", "HEAD"]).output()?;
-        let current = parse::lines(&head.stdout).pop().unwrap_or_default();
-        let own = format!("refs/heads/{}", worktree.branch);
+        let current = self.head_of(&worktree.path)?;
+        let own = own_ref(worktree);
         if current == own {
             return Ok(());
         }
@@ -325,6 +346,10 @@ impl Repo {
         notes.push(instead.clone());
         Ok(format!("{instead}\n").into_bytes())
     }
+}
+
+fn own_ref(worktree: &Worktree) -> String {
+    format!("refs/heads/{}", worktree.branch)
 }
 
 /// Adds paths; when git refuses them together, each half by itself, down to the ones that are at fault.

@@ -36,6 +36,19 @@ impl Repo {
     /// # Errors
     /// Git cannot remove the folder.
     pub fn remove_worktree(&self, worktree: &Worktree) -> Result<Removed, GitError> {
+        let removed = self.remove_tree(worktree)?;
+        if removed == Removed::Yes {
+            let _one_at_a_time = self.shared_files();
+            self.drop_empty_branch(&worktree.branch)?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes a worktree whose work is captured and leaves its branch, whoever else has its commits. Never forced.
+    ///
+    /// # Errors
+    /// Git cannot remove the folder.
+    pub fn remove_tree(&self, worktree: &Worktree) -> Result<Removed, GitError> {
         let _one_at_a_time = self.shared_files();
         let path = canonical(&worktree.path);
         let entry = self.worktrees()?.into_iter().find(|e| e.path == path);
@@ -57,7 +70,6 @@ impl Repo {
         } else if path.exists() {
             return Ok(Removed::KeptDirty);
         }
-        self.drop_empty_branch(&worktree.branch)?;
         Ok(Removed::Yes)
     }
 

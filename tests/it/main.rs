@@ -8,6 +8,7 @@
     reason = "a test panics where it fails, and stands outside of flockd: it writes and spawns as users do"
 )]
 
+mod attack_agent;
 mod attack_restart;
 mod command_line;
 mod common;
