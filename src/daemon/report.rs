@@ -4,7 +4,7 @@ use crate::api::{
     DaemonReport, LoopReport, RunReport, SettingsReport, SlotsReport, StatusReport, TaskCounts,
     TaskRow, TaskStatus, WaitReport, WhyReport,
 };
-use crate::budget::SlotDir;
+use crate::budget::{SlotDir, SlotText};
 use crate::config::Config;
 use crate::engine::{CallStateName, Core, RunRow, Standing, Why};
 use crate::types::{Decision, Now, TaskId, Timestamp};
@@ -43,6 +43,7 @@ impl Reporter {
             }
         }
         let m = self.config.loop_.global_concurrency;
+        let held = self.slots.held();
         StatusReport {
             daemon: DaemonReport {
                 running: true,
@@ -52,10 +53,14 @@ impl Reporter {
             },
             slots: SlotsReport {
                 total: m,
-                used: u32::try_from(self.slots.held().len()).unwrap_or(m),
+                used: u32::try_from(held.len()).unwrap_or(m),
             },
             tasks,
-            runs: core.run_rows(now).iter().map(run_report).collect(),
+            runs: core
+                .run_rows(now)
+                .iter()
+                .map(|row| run_report(row, &held))
+                .collect(),
             waiting,
             quota: Vec::new(),
             loop_: self.loop_report(core),
@@ -97,7 +102,7 @@ impl Reporter {
 
     pub(super) fn why(&self, core: &Core, now: Now, task: &TaskId) -> WhyReport {
         let why = core.why(task, now);
-        let runs = core.run_rows(now);
+        let (runs, held) = (core.run_rows(now), self.slots.held());
         let bad = self
             .malformed
             .iter()
@@ -114,7 +119,7 @@ impl Reporter {
             runs: runs
                 .iter()
                 .filter(|r| r.task == *task)
-                .map(run_report)
+                .map(|row| run_report(row, &held))
                 .collect(),
             blockers: core.blockers_of(task),
             advice: None,
@@ -185,7 +190,7 @@ fn status_of(standing: Standing) -> TaskStatus {
     }
 }
 
-fn run_report(row: &RunRow) -> RunReport {
+fn run_report(row: &RunRow, held: &[(u32, SlotText)]) -> RunReport {
     RunReport {
         run_id: row.run.clone(),
         task_id: Some(row.task.clone()),
@@ -201,7 +206,11 @@ fn run_report(row: &RunRow) -> RunReport {
         .to_owned(),
         pid: row.pid,
         elapsed_ms: row.elapsed_ms,
-        slots: Vec::new(),
+        slots: held
+            .iter()
+            .filter(|(_, text)| text.run_id == row.run)
+            .map(|(slot, _)| *slot)
+            .collect(),
     }
 }
 
