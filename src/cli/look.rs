@@ -84,11 +84,14 @@ pub(super) fn ask(
     config: &Config,
     request: &Request,
 ) -> Result<Option<Reply>, Failure> {
-    use crate::client::ClientError;
+    use crate::client::{ClientError, LOOK_TIMEOUT};
     let Some(mut client) = context.daemon(&config.state_dir) else {
         return Ok(None);
     };
-    match client.request(request) {
+    let answer = client
+        .answer_within(LOOK_TIMEOUT)
+        .and_then(|()| client.request(request));
+    match answer {
         Ok(reply) => Ok(Some(reply)),
         Err(error @ ClientError::Refused { .. }) => Err(error.into()),
         Err(error) => {

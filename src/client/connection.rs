@@ -13,6 +13,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest wait for one answer. Cancel and stop end trees, which takes grace times.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The longest wait of a command that can look at the files instead.
+pub const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// The file in the state directory that names the socket.
 const ADDRESS_FILE: &str = "socket";
 
@@ -30,6 +33,12 @@ pub enum ClientError {
         CONNECT_TIMEOUT.as_secs()
     )]
     Timeout(PathBuf),
+    /// The daemon took the request and says nothing.
+    #[error(
+        "the daemon does not answer: it may be stopped (`fg`, `kill -CONT`) or very busy; `flockd estop` works \
+         without it"
+    )]
+    Silent,
     /// The connection broke.
     #[error("lost the daemon: {0}")]
     Io(#[from] std::io::Error),
@@ -71,6 +80,14 @@ impl Client {
         Ok(Self {
             reader: BufReader::new(stream),
         })
+    }
+
+    /// Waits this long for each answer from now on, instead of a minute.
+    ///
+    /// # Errors
+    /// [`ClientError::Io`] for a wait of no length.
+    pub fn answer_within(&self, bound: Duration) -> Result<(), ClientError> {
+        Ok(self.reader.get_ref().set_read_timeout(Some(bound))?)
     }
 
     /// Asks once. A reply that says no is [`ClientError::Refused`].
@@ -117,7 +134,13 @@ impl Client {
         let bound = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
         (&mut self.reader)
             .take(bound)
-            .read_until(b'\n', &mut line)?;
+            .read_until(b'\n', &mut line)
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
+                    ClientError::Silent
+                }
+                _ => ClientError::Io(error),
+            })?;
         if line.is_empty() {
             return Ok(None);
         }

@@ -2,4 +2,4 @@
 
 mod connection;
 
-pub use connection::{Client, ClientError, Follow};
+pub use connection::{Client, ClientError, Follow, LOOK_TIMEOUT};

@@ -86,3 +86,22 @@ fn p7_a_line_that_is_no_text_leaves_no_run_behind() {
     assert_eq!(sandbox.read("over"), "over\n", "the first line ended first");
     assert_eq!(sandbox.read("never"), "");
 }
+
+#[test]
+fn a_stopped_daemon_does_not_hang_those_who_look() {
+    let sandbox = sandbox();
+    let mut looping = Looping::start(&sandbox, &[]);
+    sandbox.running(1);
+    looping.signal(nix::sys::signal::Signal::SIGSTOP);
+    let started = std::time::Instant::now();
+    for look in [&["status"][..], &["why", "one"], &["list"]] {
+        let looked = sandbox.run(look);
+        assert_eq!(looked.code, Some(0), "{looked:?}");
+        assert!(looked.said.contains("kill -CONT"), "{looked:?}");
+        assert!(looked.said.contains("one"), "{looked:?}");
+    }
+    assert!(started.elapsed() < std::time::Duration::from_secs(50));
+    looping.signal(nix::sys::signal::Signal::SIGCONT);
+    sandbox.open_gate("gate");
+    assert_eq!(looping.ended().code, Some(0));
+}
