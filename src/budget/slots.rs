@@ -105,6 +105,35 @@ impl SlotDir {
         }
     }
 
+    /// Sweeps what dead holders left: `sweep` is called for each slot that names a run and that nobody
+    /// holds, and answers whether nothing of that run is left. Answers how many slots became clean.
+    ///
+    /// Not guaranteed: that a holder who dies meanwhile is seen.
+    ///
+    /// # Errors
+    /// [`FsError`] when a lock file cannot be opened or written.
+    pub fn sweep_dead(&self, sweep: &mut dyn FnMut(&SlotText) -> bool) -> Result<u32, FsError> {
+        let entries = std::fs::read_dir(&self.dir).map_err(FsError::io("read", &self.dir))?;
+        let mut swept = 0;
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_suffix(".lock"));
+            let Some(slot) = number.and_then(|number| number.parse().ok()) else {
+                continue;
+            };
+            let path = self.slot_path(slot);
+            let text = fsx::read(&path)?.unwrap_or_default();
+            // An empty one is not touched: its lock may be looked at by somebody who wants the slot.
+            if text.is_empty() {
+                continue;
+            }
+            if let Attempt::Locked(lock) = LockFile::open(&path)?.try_exclusive()? {
+                swept += u32::from(super::waiter::is_clean(&lock, sweep)?);
+            }
+        }
+        Ok(swept)
+    }
+
     /// A place to wait for `weight` of the first `m` slots, clamped to 1..=`m`.
     #[must_use]
     pub fn waiter(&self, m: u32, weight: u32) -> SlotWaiter {

@@ -132,3 +132,30 @@ fn p6_waiting_for_a_slot_costs_nothing() {
     guard.clear();
     assert!(!watch.read().unwrap().is_empty(), "a freed slot is told");
 }
+
+#[test]
+fn p2_only_what_dead_holders_left_is_swept() {
+    let dir = tempfile::tempdir().unwrap();
+    let slots = SlotDir::open(dir.path()).unwrap();
+    let dead = take(&mut slots.waiter(3, 1), "R-dead");
+    let alive = take(&mut slots.waiter(3, 1), "R-alive");
+    take(&mut slots.waiter(3, 1), "R-over").clear();
+    drop(dead);
+    let mut seen = Vec::new();
+    let mut sweep = |clean| {
+        slots.sweep_dead(&mut |text| {
+            seen.push(text.run_id.to_string());
+            clean
+        })
+    };
+    // What cannot be ended yet is met again.
+    assert_eq!(sweep(false).unwrap(), 0);
+    assert_eq!(sweep(true).unwrap(), 1);
+    assert_eq!(sweep(true).unwrap(), 0);
+    assert_eq!(seen, ["R-dead", "R-dead"]);
+    assert_eq!(
+        slots.used(3).iter().filter(|(_, by)| by.is_some()).count(),
+        1
+    );
+    alive.clear();
+}

@@ -152,7 +152,11 @@ fn try_lock(file: Option<LockFile>, path: PathBuf) -> Result<Attempt, FsError> {
     }
 }
 
-fn is_clean(lock: &Lock, sweep: &mut dyn FnMut(&SlotText) -> bool) -> Result<bool, FsError> {
+/// Empties the text of a slot that we hold once nothing of its last run is left.
+pub(super) fn is_clean(
+    lock: &Lock,
+    sweep: &mut dyn FnMut(&SlotText) -> bool,
+) -> Result<bool, FsError> {
     let Some(text) = SlotText::parse(&lock.read_text()?) else {
         return Ok(true);
     };

@@ -307,6 +307,9 @@ pub(super) fn leases(report: &mut Report, state_dir: &Path, fix: bool) {
     } else if fix {
         match LeaseManager::open(state_dir).and_then(|manager| manager.reclaim_dead()) {
             Ok(gone) => {
+                if let Err(error) = crate::runner::sweep_dead_slots(state_dir) {
+                    report.problem("slots", error.to_string());
+                }
                 let text = format!("removed {} leases of dead holders", gone.len());
                 report.add("leases", Health::Fixed, text);
             }

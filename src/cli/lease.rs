@@ -94,6 +94,11 @@ fn claim(context: &Context, args: ClaimArgs) -> Outcome {
         run_ids: Vec::new(),
         ttl: lives_by_itself.then(|| args.ttl.unwrap_or_else(default_ttl)),
     })?;
+    if !reclaimed.is_empty()
+        && let Err(error) = crate::runner::sweep_dead_slots(&config.state_dir)
+    {
+        output::say(format!("warning: {error}"));
+    }
     // The epoch is durable before anybody acts on the claim.
     if let Err(failure) = record(&config.state_dir, &lease, replaced, &reclaimed) {
         drop(held);

@@ -7,6 +7,7 @@ use crate::git::Repo;
 use crate::lease::{ClaimRequest, Claimed, Holder, LeaseError, LeaseHold, LeaseManager};
 use crate::types::LeaseId;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
@@ -16,6 +17,7 @@ pub(super) struct Claims {
     repo: Arc<Repo>,
     base: String,
     holder: Holder,
+    state_dir: PathBuf,
     holds: Arc<Mutex<HashMap<LeaseId, LeaseHold>>>,
     inputs: mpsc::UnboundedSender<Input>,
 }
@@ -26,6 +28,7 @@ impl Claims {
         repo: Arc<Repo>,
         base: String,
         holder: Holder,
+        state_dir: PathBuf,
         inputs: mpsc::UnboundedSender<Input>,
     ) -> Self {
         Self {
@@ -33,6 +36,7 @@ impl Claims {
             repo,
             base,
             holder,
+            state_dir,
             holds: Arc::default(),
             inputs,
         }
@@ -90,6 +94,11 @@ impl Claims {
             .map(|r| (r.lease_id.clone(), r.epoch, r.task_id.to_string()))
             .collect();
         self.keep(lease_id.clone(), claimed.held);
+        if !claimed.reclaimed.is_empty()
+            && let Err(error) = crate::runner::sweep_dead_slots(&self.state_dir)
+        {
+            tracing::warn!(%error, "what a dead holder left may still run");
+        }
         Ok(Granted {
             lease_id,
             epoch,

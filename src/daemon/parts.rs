@@ -183,7 +183,14 @@ impl Hands<'_> {
         let (host, boot) = (crate::proc::hostname(), crate::proc::boot_id());
         let holder = Holder::this_process(host, boot, std::process::id(), self.started_at);
         let base = config.loop_.base.clone();
-        let claims = Claims::new(manager, Arc::clone(&repo), base, holder, inputs.clone());
+        let claims = Claims::new(
+            manager,
+            Arc::clone(&repo),
+            base,
+            holder,
+            state_dir.clone(),
+            inputs.clone(),
+        );
         let folder = config.loop_.worktree_dir.clone();
         Ok(Effector {
             clock,

@@ -21,7 +21,7 @@ pub use foreground::{
     ForegroundEnd, ForegroundError, ForegroundEvent, ForegroundSpec, client_ceiling, foreground,
     is_nested,
 };
-pub use owner::{ClientHold, client_lives, hold_as_client};
+pub use owner::{ClientHold, client_lives, hold_as_client, sweep_dead_slots};
 pub use pool::{Adopted, Pool, PoolError, PoolSettings, RunnerEvent};
 pub use protocol::{CurrentRun, Message, PROTOCOL, Request, StopHow, decode, encode};
 pub use run::StopReason;

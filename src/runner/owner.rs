@@ -1,7 +1,10 @@
-//! Whether the client that owns a run lives: it holds the lock of that run's `spec.json`. Knows no slot, no daemon.
+//! Whether the client that owns a run lives (it holds the lock of that run's `spec.json`), and the end of what
+//! dead ones left. Knows no daemon.
 
+use super::active::sweep_left_over;
 use super::exit::run_dir;
 use super::spec::RunSpec;
+use crate::budget::SlotDir;
 use crate::fsx::lock::Lock;
 use crate::fsx::{self, FsError};
 use crate::types::RunId;
@@ -28,6 +31,16 @@ pub fn hold_as_client(state_dir: &Path, spec: &RunSpec) -> Result<ClientHold, Fs
 pub fn client_lives(state_dir: &Path, run: &RunId) -> bool {
     let file = spec_path(state_dir, run);
     file.is_file() && matches!(Lock::try_shared(&file), Ok(None))
+}
+
+/// Ends the processes of runs whose slots nobody holds any more. Whoever takes paths from a dead holder
+/// calls it before using them: the holder's command may have outlived it (P5). Answers how many slots
+/// became clean.
+///
+/// # Errors
+/// [`FsError`] when the slots cannot be looked at.
+pub fn sweep_dead_slots(state_dir: &Path) -> Result<u32, FsError> {
+    SlotDir::open(state_dir)?.sweep_dead(&mut sweep_left_over)
 }
 
 fn spec_path(state_dir: &Path, run: &RunId) -> PathBuf {

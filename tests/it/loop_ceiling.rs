@@ -1,6 +1,6 @@
 //! The ceiling, counted from outside: tokens in `/proc` of a real loop and of `flockd run` beside it.
 
-use crate::common::processes::{Observer, alive};
+use crate::common::processes::{Observer, alive, kill_9, runners};
 use crate::common::{Looping, Sandbox, eventually};
 use std::process::Child;
 
@@ -112,4 +112,27 @@ fn p1_ceiling_holds_with_clients_that_come_later() {
         assert!(client.wait().unwrap().success());
     }
     all_tasks_passed(&sandbox, &mut looping, &observer);
+}
+
+#[test]
+fn p1_ceiling_holds_over_deaths_of_the_daemon_and_of_runners() {
+    let sandbox = sandbox();
+    let observer = Observer::of(&sandbox.state());
+    let mut first = start(&sandbox);
+    full_and_stays_full(&sandbox, &observer);
+    first.kill_9();
+    let mut second = start(&sandbox);
+    second.is_up(&sandbox);
+    full_and_stays_full(&sandbox, &observer);
+    // Two of the four die with their runs, which wait for their back-off then; others take their slots.
+    runners(&sandbox.state())
+        .into_iter()
+        .take(2)
+        .for_each(kill_9);
+    eventually("two runs are lost", || {
+        (sandbox.facts_of("run_exited").len() == 2).then_some(())
+    });
+    full_and_stays_full(&sandbox, &observer);
+    sandbox.open_gate("gate");
+    all_tasks_passed(&sandbox, &mut second, &observer);
 }

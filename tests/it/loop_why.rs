@@ -209,3 +209,40 @@ fn p6_why_a_lease_of_a_command_ends_with_kill_9_of_its_holder() {
     assert_eq!(Looping::start(&sandbox, &[]).ended().code, Some(0));
     sandbox.every_run_ended_once();
 }
+
+#[test]
+fn p5_what_a_dead_holder_left_is_gone_before_its_paths_are_used() {
+    let sandbox = Sandbox::new();
+    // Takes the first slot and gives it back: the task below has no reason to look at the second.
+    let hold = sandbox.until_open("first");
+    let first = sandbox.beside(&["run", "--", "sh", "-c", &hold]);
+    eventually("the first slot is taken", || {
+        (alive(&sandbox.state()).len() == 1).then_some(())
+    });
+    let hold = sandbox.until_open("never");
+    let words = [
+        "lease", "claim", "--task", "editor", "src/", "--", "sh", "-c",
+    ];
+    let mut claimer = sandbox.beside(&[&words[..], &[&hold]].concat());
+    eventually("the command runs under its lease", || {
+        (alive(&sandbox.state()).len() == 2).then_some(())
+    });
+    sandbox.configure_shell("");
+    let script = sandbox.until_open("gate");
+    sandbox.task("a", "title = \"A\"\nclaims = [\"src/\"]", &script);
+    let mut looping = Looping::start(&sandbox, &[]);
+    looping.is_up(&sandbox);
+    sandbox.waits_for("a", "lease");
+    sandbox.open_gate("first");
+    assert!(first.wait_with_output().unwrap().status.success());
+    claimer.kill().unwrap();
+    claimer.wait().unwrap();
+    sandbox.running(1);
+    assert_eq!(
+        alive(&sandbox.state()).len(),
+        1,
+        "only the task's own run is alive"
+    );
+    sandbox.open_gate("gate");
+    completes(&sandbox, &mut looping, &["a"]);
+}
