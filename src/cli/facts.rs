@@ -1,7 +1,7 @@
 //! Facts of commands: through the daemon when one runs, else into the ledger's inbox. Durable either way.
 
 use super::failure::Failure;
-use crate::api::{Reply, Request};
+use crate::api::{ErrorCode, Reply, Request};
 use crate::client::{Client, ClientError};
 use crate::ledger::{Inbox, NewFact};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,10 @@ impl Sink {
                         "the daemon did not take the facts: {other:?}"
                     )));
                 }
-                Err(error @ ClientError::Refused { .. }) => return Err(error.into()),
+                // A daemon that is going down has closed its ledger: the facts are not in it.
+                Err(ClientError::Refused { code, message }) if code != ErrorCode::Unavailable => {
+                    return Err(ClientError::Refused { code, message }.into());
+                }
                 Err(_) => *self = Self::Inbox(Inbox::create(state_dir).map_err(Failure::failed)?),
             }
         }
@@ -63,4 +66,50 @@ fn line_of(fact: &NewFact) -> Result<serde_json::Value, Failure> {
         }
     }
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::encode;
+    use crate::ledger::FactBody;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's scratch files need no durability"
+    )]
+    fn p3_facts_that_a_closing_daemon_refuses_go_into_the_inbox() {
+        let dir = tempfile::tempdir().unwrap();
+        let address = dir.path().join("control.sock");
+        let listener = UnixListener::bind(&address).unwrap();
+        std::fs::write(dir.path().join("socket"), address.display().to_string()).unwrap();
+        let daemon = std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream);
+            reader.read_line(&mut String::new()).unwrap();
+            let reply = Reply::error(ErrorCode::Unavailable, "the ledger is closed");
+            reader
+                .get_mut()
+                .write_all(&encode(&reply).unwrap())
+                .unwrap();
+        });
+        let text = "kept".to_owned();
+        let fact = NewFact {
+            at: super::super::queue::now(),
+            task: None,
+            run: None,
+            body: FactBody::Warning { text },
+        };
+        append(dir.path(), &[fact]).unwrap();
+        daemon.join().unwrap();
+        let inbox = std::fs::read_dir(dir.path().join("ledger/inbox")).unwrap();
+        let kept: Vec<String> = inbox
+            .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+            .collect();
+        assert_eq!(kept.len(), 1);
+        assert!(kept[0].contains("kept"), "{kept:?}");
+    }
 }
